@@ -24,6 +24,7 @@ import { createRemarks } from './remarks';
 import { deliverNoReport, deliverReports } from './report-delivery';
 import { configDir, expectedReports, isFresh, mayBeReported, type Report } from './reports';
 import { runFields, startFields, testsOf, type RunFields, type StartFields } from './run';
+import { reasonsOf, type RunErrors } from './run-errors';
 import type { Selection } from './selection';
 import { takeHandover } from './setup-registration';
 import { createRunSpool } from './spool/run-spool';
@@ -39,7 +40,7 @@ export interface RunParts {
   workingDirectory: string;
   log: Log;
   modes: SuiteModes;
-  globalErrors: readonly string[];
+  runErrors: RunErrors;
   /** Prints a line that is for the CI system and not for people. */
   printCommand(line: string): void;
 }
@@ -99,7 +100,7 @@ export function beginRun(parts: RunParts): ActiveRun {
     settings, ci, run,
     scm: await scm,
     attempts: isOver ? attemptsOf(run) : [],
-    globalErrors: parts.globalErrors,
+    globalErrors: parts.runErrors.of(config, workingDirectory),
   });
 
   let haveTestsBegun = false;
@@ -305,7 +306,9 @@ export function beginRun(parts: RunParts): ActiveRun {
       const output = writeOutput();
       if (!output) return;
       written('what the CI system reads', () => {
-        const command = writeCiOutputs(process.env, workingDirectory, output, runFields(fields, run, {}));
+        const totals = runFields(fields, run, {});
+        const reasons = reasonsOf(parts.runErrors.of(config, workingDirectory), run.result.status, totals.failedTests);
+        const command = writeCiOutputs(process.env, workingDirectory, output, totals, reasons);
         if (command) parts.printCommand(command);
       });
     },

@@ -11,6 +11,7 @@ import type { ScmInfo } from './git';
 import { relativeLocation, relativePath } from './locations';
 import type { Attempt, RunOutcome } from './attempts';
 import type { Settings } from './options';
+import type { RunError } from './run-errors';
 import { wastedTime } from './steps';
 import { titleFor } from './title';
 
@@ -20,7 +21,7 @@ export interface MetadataParts {
   scm: ScmInfo | undefined;
   run: RunOutcome;
   attempts: Iterable<Attempt>;
-  globalErrors: readonly string[];
+  globalErrors: readonly RunError[];
 }
 
 const SLOWEST_TESTS = 5;

@@ -34,12 +34,19 @@ export function writeOutputFile(file: string, workingDirectory: string, output: 
   writeFileSync(target, `${JSON.stringify(output, null, 2)}\n`);
 }
 
-/** Step outputs and a summary for GitHub Actions, `callboard.env` for GitLab CI. Returns a line for the log of the job. */
-export function writeCiOutputs(env: Env, workingDirectory: string, output: RunOutput, totals: Totals): string | undefined {
+/**
+ * Step outputs and a summary for GitHub Actions, `callboard.env` for GitLab CI. `reasons` say why the run is not green beyond
+ * its failed tests. Returns a line for the log of the job.
+ */
+export function writeCiOutputs(
+  env: Env, workingDirectory: string, output: RunOutput, totals: Totals, reasons: readonly string[],
+): string | undefined {
   if (env['GITHUB_OUTPUT']) appendFileSync(env['GITHUB_OUTPUT'], lines(githubOutputs(output)));
-  if (env['GITHUB_STEP_SUMMARY']) appendFileSync(env['GITHUB_STEP_SUMMARY'], summary(output, totals));
+  if (env['GITHUB_STEP_SUMMARY']) appendFileSync(env['GITHUB_STEP_SUMMARY'], summary(output, totals, reasons));
   if (env['GITLAB_CI']) writeFileSync(path.join(workingDirectory, 'callboard.env'), lines(dotenv(output)));
-  return env['GITHUB_ACTIONS'] ? `::notice title=Callboard::${oneLine(output.projectName)}: ${output.runUrl}` : undefined;
+  if (!env['GITHUB_ACTIONS']) return undefined;
+  const [kind, why] = reasons[0] === undefined ? ['notice', ''] : ['error', `${oneLine(reasons[0]).replaceAll('%', '%25')} `];
+  return `::${kind} title=Callboard::${oneLine(output.projectName)}: ${why}${output.runUrl}`;
 }
 
 function githubOutputs({ runUrl, runId, status, projectId }: RunOutput): [string, string | number][] {
@@ -60,9 +67,9 @@ function lines(pairs: readonly [string, string | number][]): string {
   return pairs.map(([name, value]) => `${name}=${oneLine(String(value))}\n`).join('');
 }
 
-/** Each test in one column, as Playwright and the page of the run count them. */
-function summary(output: RunOutput, totals: Totals): string {
-  const name = oneLine(output.projectName).replace(/[\\[\]()<>*_`|]/g, '\\$&');
+/** Each test in one column, as Playwright and the page of the run count them; first what no count of tests says. */
+function summary(output: RunOutput, totals: Totals, reasons: readonly string[]): string {
+  const name = markdown(output.projectName);
   const { totalTests, passedTests, failedTests, flakyTests, skippedTests, didNotRunTests, shardIndex, shardTotal } = totals;
   const part = shardIndex === undefined || shardTotal === undefined ? '' : `, shard ${shardIndex} of ${shardTotal}`;
   const interruptedTests = totalTests - passedTests - failedTests - skippedTests - didNotRunTests;
@@ -72,12 +79,17 @@ function summary(output: RunOutput, totals: Totals): string {
   return [
     `### Callboard: [${name}, run ${output.runId}](${output.runUrl})${part}`,
     '',
+    ...(reasons.length > 0 ? [...reasons.map((reason) => `- **${markdown(reason)}**`), ''] : []),
     '| Status | Tests | Passed | Failed | Flaky | Skipped | Did not run | Interrupted |',
     '|---|---|---|---|---|---|---|---|',
     `| ${cells.join(' | ')} |`,
     '',
     '',
   ].join('\n');
+}
+
+function markdown(text: string): string {
+  return oneLine(text).replace(/[\\[\]()<>*_`|]/g, '\\$&');
 }
 
 function oneLine(text: string): string {

@@ -5,16 +5,13 @@
  */
 import type { FullConfig, FullResult, Reporter, Suite, TestCase, TestError, TestResult, TestStep } from '@playwright/test/reporter';
 import { beginRun, type ActiveRun } from './active-run';
-import { messageOf, stripAnsi } from './errors';
 import { advice } from './failure';
 import { createLog, mayBeHeldOpen, stdoutIsDocument, type Log } from './log';
 import { optionProblems } from './option-problems';
 import { announceCapture, isRecord, resolveSettings, type CallboardReporterOptions, type Settings } from './options';
+import { collectRunErrors } from './run-errors';
 import { selectionOf } from './selection';
 import { readSuiteModes, type PlannedRun, type SuiteModes } from './suites';
-
-const GLOBAL_ERRORS_MAX = 10;
-const GLOBAL_ERROR_MAX_CHARS = 2_000;
 
 export class CallboardReporter implements Reporter {
   private readonly settings: Settings;
@@ -24,7 +21,7 @@ export class CallboardReporter implements Reporter {
   private run: ActiveRun | undefined;
   private isHeldOpen = false;
   private readonly modes: SuiteModes = new WeakMap();
-  private readonly globalErrors: string[] = [];
+  private readonly runErrors = collectRunErrors();
   private readonly said = new Set<string>();
 
   constructor(options: CallboardReporterOptions = {}) {
@@ -48,6 +45,7 @@ export class CallboardReporter implements Reporter {
   }
 
   onTestBegin(test: TestCase, result: TestResult): void {
+    this.runErrors.testBegan();
     this.guard('telling that a test began', () => this.run?.testBegan(test, result));
   }
 
@@ -63,9 +61,9 @@ export class CallboardReporter implements Reporter {
     this.guard('taking a result', () => this.run?.testEnded(test, result));
   }
 
-  onError(error: TestError): void {
-    if (this.globalErrors.length >= GLOBAL_ERRORS_MAX) return;
-    this.globalErrors.push(stripAnsi(messageOf(error)).slice(0, GLOBAL_ERROR_MAX_CHARS));
+  /** Only newer Playwright says in which worker it happened. */
+  onError(error: TestError, worker?: unknown): void {
+    this.guard('taking an error', () => this.runErrors.add(error, worker !== undefined));
   }
 
   async onEnd(result: FullResult): Promise<void> {
@@ -96,7 +94,7 @@ export class CallboardReporter implements Reporter {
       origin: settings.origin,
       workingDirectory: process.cwd(),
       modes: this.modes,
-      globalErrors: this.globalErrors,
+      runErrors: this.runErrors,
       printCommand: (line) => void (this.output === process.stdout && process.stdout.write(`${line}\n`)),
     });
   }
