@@ -312,6 +312,12 @@ impl Slots<'_> {
         })
     }
 
+    /// Ordinals of the slots that decide.
+    #[must_use]
+    pub fn deciding(&self) -> BTreeSet<i64> {
+        self.counting().map(|slot| slot.ordinal).collect()
+    }
+
     /// Ordinals of the slots whose place was taken by later ones of their index and
     /// generation. A client that comes while another one seems to be there may be a
     /// leg of a matrix beside it; when it turns out that the other one had stopped

@@ -51,6 +51,7 @@ pub mod quarantine;
 pub mod resolve;
 pub mod retention;
 pub mod run_editing;
+pub mod run_errors;
 pub mod run_views;
 pub mod runs;
 pub mod search;

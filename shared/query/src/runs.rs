@@ -17,6 +17,7 @@ use crate::baseline::{self, BaselineRun};
 use crate::gates;
 use crate::page::{COUNTED_TO, Slice, Total};
 use crate::projects::required;
+use crate::run_errors::{self, RunErrorItem};
 use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
 use crate::{Context, Entity, QueryError, Result, links, markers, retention};
 
@@ -341,6 +342,17 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> R
     Ok(RunItem::of(&row, &owner, &ctx.links))
 }
 
+/// The errors of a run that belong to no test.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
+pub async fn errors(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<Vec<RunErrorItem>> {
+    let mut session = ctx.store.db().read().await?;
+    let row = required_run(&mut session, project.get(), run).await?;
+    run_errors::of_run(&mut session, &row).await
+}
+
 pub(crate) async fn required_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunRow> {
     runs::get(session, project, run).await?.ok_or_else(|| QueryError::not_found(Entity::Run, run))
 }
@@ -366,8 +378,12 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let preceding_marker = markers::preceding(&mut session, &row).await?;
     let ends = retention::ends_of_run(&mut session, ctx, &row).await?;
     let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
+    let run_errors = run_errors::known(&row, &slots, &details.metadata);
+    let mut item = RunItem::of(&row, &owner, &ctx.links);
+    item.brief.status_reason = run_errors::reason(&row, &run_errors);
     Ok(RunDetail {
-        item: RunItem::of(&row, &owner, &ctx.links),
+        item,
+        run_errors,
         project: ProjectRef::of(&owner),
         filter_details: json(details.filter_details.as_ref()),
         metadata: json(Some(&details.metadata)).unwrap_or_else(|| Value::Object(serde_json::Map::new())),

@@ -14,6 +14,7 @@ use super::metadata::{Origin, bounded_metadata};
 use super::run_parts::{ClaimedTotals, FilterDetails, Shard};
 use super::warnings::Warnings;
 use crate::evidence::{StepEvent, bounded_step_events};
+use crate::run_errors::RunError;
 use crate::status::RunStatus;
 use crate::time::Timestamp;
 
@@ -74,6 +75,8 @@ pub struct RunFields {
     pub label: Option<String>,
     /// Metadata within its bound, without credentials.
     pub metadata: Option<Map<String, Value>>,
+    /// Errors that belong to no test, taken out of the metadata.
+    pub errors: Vec<RunError>,
     /// Groups the processes of one run.
     pub instance_id: Option<String>,
     /// Version of the test runner.
@@ -123,7 +126,9 @@ impl RunFields {
         };
         let start_time = read.start_time()?;
         let shard = read.shard()?;
-        let metadata = read.object("metadata").map(bounded_metadata);
+        let mut metadata = read.object("metadata");
+        let errors = metadata.as_mut().map(RunError::take_from).unwrap_or_default();
+        let metadata = metadata.map(bounded_metadata);
         let origin = Origin::resolve(read.body, metadata.as_ref().unwrap_or(&Map::new()));
         let claimed_totals = read.claimed_totals();
         let planned_tests = read.count("plannedTests").or_else(|| match need {
@@ -140,6 +145,7 @@ impl RunFields {
             environment: read.text("environment", MAX_ENVIRONMENT_CHARS),
             label: read.text("label", MAX_LABEL_CHARS),
             metadata,
+            errors,
             instance_id: read.key("instanceId", 1..=64, |byte| {
                 byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
             }),

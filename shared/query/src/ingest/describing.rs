@@ -54,6 +54,10 @@ pub(super) async fn describe(
     if let Some(ci) = fields.metadata.as_ref().and_then(|metadata| metadata.get("ci")).and_then(json) {
         locked.slot_mut(slot)?.metadata_ci = Some(ci);
     }
+    // A call that names none takes none back: only the end of a client has all of them.
+    if !fields.errors.is_empty() {
+        locked.slot_mut(slot)?.errors = json(&fields.errors);
+    }
     if has_changed {
         locked.describe(merged);
     }

@@ -25,6 +25,7 @@ use callboard_store::{StoreError, executions, jobs};
 use super::announce;
 use super::completion::{Completion, Recompute};
 use super::outcome::{never_passed_with_failures, spread, told_by};
+use crate::run_errors::{self, SlotError};
 use crate::{LifeRefusal, Result, baseline, run_editing};
 
 /// How often a sign of life is written at most, ms.
@@ -305,7 +306,25 @@ impl LockedRun {
     fn outcome(&self) -> RunStatus {
         // Totals that were only claimed say nothing about how the run ended.
         let counted = if self.run.totals_from_rows { self.run.totals } else { Totals::default() };
-        never_passed_with_failures(self.judge(|slots| slots.outcome(told_by(&counted))), &counted)
+        let outcome =
+            never_passed_with_failures(self.judge(|slots| slots.outcome(told_by(&counted))), &counted);
+        // Errors outside of the tests fail a run as failed tests do.
+        if outcome == RunStatus::Passed && !self.errors().is_empty() { RunStatus::Failed } else { outcome }
+    }
+
+    /// The errors of the clients that decide which belong to no test.
+    fn errors(&self) -> Vec<SlotError> {
+        if self.slots.iter().all(|row| row.errors.is_none()) {
+            return Vec::new();
+        }
+        run_errors::of_slots(&self.slots, self.judge(|slots| slots.deciding()))
+    }
+
+    /// Notes the errors on the row, for lists.
+    fn count_errors(&mut self) {
+        let errors = self.errors();
+        self.run.error_count = i64::try_from(errors.len()).unwrap_or(i64::MAX);
+        self.run.first_error = errors.first().map(|first| first.error.headline());
     }
 
     /// The files were waited for long enough, or have come.
@@ -387,6 +406,7 @@ impl LockedRun {
         )
         .await?;
         self.run.updated_at = now;
+        self.count_errors();
         runs::update(session, &self.run, &self.found).await?;
         if self.is_fresh || self.has_new_lanes {
             lanes::touch(session, self.run.project, &self.lanes, self.run.order_at).await?;
@@ -408,8 +428,8 @@ impl LockedRun {
                 let is_late = row.slot.last_activity_at.millis() - since.millis() >= ACTIVITY_STEP_MS;
                 let known = Slot { last_activity_at: since, ..row.slot.clone() };
                 is_late
-                    || (&known, &row.metadata_ci, row.worked_in)
-                        != (&found.slot, &found.metadata_ci, found.worked_in)
+                    || (&known, &row.metadata_ci, row.worked_in, &row.errors)
+                        != (&found.slot, &found.metadata_ci, found.worked_in, &found.errors)
             })
     }
 

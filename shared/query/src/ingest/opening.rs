@@ -414,7 +414,8 @@ impl Opening<'_> {
             last_activity_at: self.now,
         };
         let ci = self.fields.metadata.as_ref().and_then(|metadata| metadata.get("ci")).and_then(json);
-        SlotRow { id, run, slot, metadata_ci: ci, worked_in: 0 }
+        let errors = (!self.fields.errors.is_empty()).then(|| json(&self.fields.errors)).flatten();
+        SlotRow { id, run, slot, metadata_ci: ci, worked_in: 0, errors }
     }
 
     fn new_run(&self, lanes: &Lanes, shard_total: Option<i64>, rerun_of: Option<RunId>) -> NewRun {

@@ -17,6 +17,7 @@ use crate::baseline::Baseline;
 use crate::links::Link;
 use crate::markers::Marker;
 use crate::retention::RunEnds;
+use crate::run_errors::RunErrorItem;
 use crate::shapes::words::RunStatusWord;
 
 /// The short form of a run.
@@ -30,6 +31,10 @@ pub struct RunBrief {
     /// timedout, interrupted or cancelled.
     #[schema(value_type = RunStatusWord)]
     pub status: RunStatus,
+    /// Why it is not green beyond its failed tests: errors outside of the tests, an early end, a failure that no test
+    /// explains; null when its tests say it all.
+    #[schema(example = "Global set-up failed: db is down")]
+    pub status_reason: Option<String>,
     /// Start by the client's clock.
     #[schema(value_type = String, format = DateTime)]
     pub start_time: Timestamp,
@@ -61,6 +66,7 @@ impl RunBrief {
         Self {
             id: row.id.get(),
             status: row.status,
+            status_reason: row.end().reason(),
             start_time: row.start_time,
             duration: row.duration_ms,
             totals: row.totals.into(),
@@ -80,6 +86,7 @@ impl From<&BriefRow> for RunBrief {
         Self {
             id: row.id.get(),
             status: row.status,
+            status_reason: row.end().reason(),
             start_time: row.start_time,
             duration: row.duration_ms,
             totals: row.totals.into(),
@@ -231,6 +238,8 @@ pub struct RunDetail {
     /// The list form.
     #[serde(flatten)]
     pub item: RunItem,
+    /// Its errors that belong to no test.
+    pub run_errors: Vec<RunErrorItem>,
     /// Project.
     pub project: ProjectRef,
     /// How the run was narrowed.

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 
 use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::run_life::EndReason;
+use callboard_domain::run_reason::RunEnd;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
@@ -40,13 +42,33 @@ pub struct BriefRow {
     pub is_full: bool,
     /// Whether it is a full run that passed.
     pub is_green: bool,
+    /// Why it ended, when not by its results.
+    pub end_reason: Option<EndReason>,
+    /// Number of its errors that belong to no test.
+    pub error_count: i64,
+    /// Headline of the first of them.
+    pub first_error: Option<String>,
+}
+
+impl BriefRow {
+    /// How it ended.
+    #[must_use]
+    pub fn end(&self) -> RunEnd<'_> {
+        RunEnd {
+            status: self.status,
+            end_reason: self.end_reason,
+            totals: &self.totals,
+            errors: self.error_count,
+            first_error: self.first_error.as_deref(),
+        }
+    }
 }
 
 macro_rules! select_brief {
     ($tail:literal) => {
         concat!(
             "SELECT id, project_id, status, start_time, duration, total, passed, failed, timedout, interrupted, skipped, \
-             didnotrun, flaky, branch, environment, commit_sha, label, is_full, is_green FROM test_runs ",
+             didnotrun, flaky, branch, environment, commit_sha, label, is_full, is_green, end_reason, error_count, first_error FROM test_runs ",
             $tail
         )
     };
@@ -67,6 +89,9 @@ fn read(row: &Row) -> Result<BriefRow> {
         label: r.opt_text()?,
         is_full: r.flag()?,
         is_green: r.flag()?,
+        end_reason: r.opt_text()?.as_deref().and_then(EndReason::parse),
+        error_count: r.int()?,
+        first_error: r.opt_text()?,
     })
 }
 

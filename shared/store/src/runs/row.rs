@@ -2,6 +2,7 @@
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::run_life::EndReason;
+use callboard_domain::run_reason::RunEnd;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
@@ -43,6 +44,10 @@ pub struct RunRow {
     pub pending_status: Option<RunStatus>,
     /// Why it ended, when not by its results.
     pub end_reason: Option<EndReason>,
+    /// Number of its errors that belong to no test.
+    pub error_count: i64,
+    /// Headline of the first of them.
+    pub first_error: Option<String>,
     /// Last sign of life of any of its clients.
     pub last_activity_at: Timestamp,
     /// Number of its newest event.
@@ -138,7 +143,7 @@ macro_rules! select_run {
              ci_provider, build_url, browsers, planned_tests, playwright_version, reporter_version, created_at, updated_at, \
              pending_status, end_reason, last_activity_at, feed_seq, shard_total, shards_finished, rerun_of, instance_id, \
              label_edited, version, is_green, new_regressions, new_flaky, fixed, quarantined_failed, pinned_at, pinned_by, \
-             pin_reason, is_mass_failure, lost_ms, new_clusters, counted_to, uncounted_since FROM test_runs ",
+             pin_reason, is_mass_failure, lost_ms, new_clusters, counted_to, uncounted_since, error_count, first_error FROM test_runs ",
             $tail
         )
     };
@@ -202,6 +207,8 @@ pub(super) fn read(row: &Row) -> Result<RunRow> {
         new_clusters: r.opt_int()?,
         counted_to: r.int()?,
         uncounted_since: r.opt_time()?,
+        error_count: r.int()?,
+        first_error: r.opt_text()?,
     })
 }
 
@@ -245,6 +252,18 @@ impl RunRow {
         let next = next.filter(|next| next - 1 <= callboard_domain::ids::MAX_EXECUTIONS_PER_RUN);
         self.next_ordinal = next.ok_or(StoreError::RunFull)?;
         Ok(first)
+    }
+
+    /// How it ended.
+    #[must_use]
+    pub fn end(&self) -> RunEnd<'_> {
+        RunEnd {
+            status: self.status,
+            end_reason: self.end_reason,
+            totals: &self.totals,
+            errors: self.error_count,
+            first_error: self.first_error.as_deref(),
+        }
     }
 
     /// How many executions wait to be counted.

@@ -14,7 +14,7 @@ macro_rules! select_slot {
     ($tail:literal) => {
         concat!(
             "SELECT id, run_id, shard_index, ordinal, generation, state, claimed_status, start_time, duration, waiting, \
-             opened_at, begun_at, last_activity_at, metadata_ci, worked_in FROM run_slots ",
+             opened_at, begun_at, last_activity_at, metadata_ci, worked_in, errors FROM run_slots ",
             $tail
         )
     };
@@ -38,12 +38,12 @@ statements! {
         AND s.start_key IS NULL AND s.begun_at >= $3 AND s.begun_at <= $4 ORDER BY ABS(s.begun_at - $5), s.id DESC LIMIT 1";
     /// A slot; a concurrent caller with the same key may have been first.
     INSERT = "INSERT INTO run_slots (id, project_id, run_id, shard_index, ordinal, generation, state, start_key, recovery_key, \
-        claimed_status, start_time, duration, waiting, opened_at, begun_at, last_activity_at, metadata_ci) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) \
+        claimed_status, start_time, duration, waiting, opened_at, begun_at, last_activity_at, metadata_ci, errors) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
         ON CONFLICT (project_id, start_key) WHERE start_key IS NOT NULL DO NOTHING";
     /// Writes where a slot stands.
     UPDATE = "UPDATE run_slots SET state = $3, claimed_status = $4, start_time = $5, duration = $6, waiting = $7, opened_at = $8, \
-        begun_at = $9, last_activity_at = $10, metadata_ci = $11, worked_in = $12, generation = $13 WHERE project_id = $1 AND id = $2";
+        begun_at = $9, last_activity_at = $10, metadata_ci = $11, worked_in = $12, generation = $13, errors = $14 WHERE project_id = $1 AND id = $2";
     /// Gives a slot the key its client named late, unless another slot has it. ix: run_slots_start_key
     NAME = "UPDATE run_slots SET start_key = $3 WHERE project_id = $1 AND id = $2 AND start_key IS NULL \
         AND NOT EXISTS (SELECT 1 FROM run_slots o WHERE o.project_id = $1 AND o.start_key = $3)";
@@ -65,6 +65,8 @@ pub struct SlotRow {
     /// Up to which of its calls are worked in, where they do not go with that: see
     /// [`intake`](crate::intake).
     pub worked_in: i64,
+    /// Errors that belong to no test, as its client sent them: a JSON list.
+    pub errors: Option<String>,
 }
 
 /// The keys under which the call that opened a slot finds it again.
@@ -102,7 +104,7 @@ pub(super) fn read(row: &Row) -> Result<SlotRow> {
         begun_at: r.opt_time()?,
         last_activity_at: r.time()?,
     };
-    Ok(SlotRow { id, run, slot, metadata_ci: r.opt_text()?, worked_in: r.int()? })
+    Ok(SlotRow { id, run, slot, metadata_ci: r.opt_text()?, worked_in: r.int()?, errors: r.opt_text()? })
 }
 
 fn found(row: &Row) -> Result<FoundSlot> {
@@ -193,7 +195,8 @@ pub async fn insert(
                 s.opened_at,
                 s.begun_at,
                 s.last_activity_at,
-                row.metadata_ci.clone()
+                row.metadata_ci.clone(),
+                row.errors.clone()
             ],
         )
         .await?;
@@ -222,7 +225,8 @@ pub async fn update(session: &mut Session, project: ProjectId, row: &SlotRow) ->
                 s.last_activity_at,
                 row.metadata_ci.clone(),
                 row.worked_in,
-                s.generation
+                s.generation,
+                row.errors.clone()
             ],
         )
         .await?;

@@ -16,7 +16,8 @@ statements! {
         wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1, \
         pending_status = $21, end_reason = $22, last_activity_at = $23, feed_seq = $24, shards_finished = $25, start_time = $26, \
         is_green = CASE WHEN is_full = 1 AND $3 = 'passed' THEN 1 ELSE 0 END, lost_ms = $28, is_mass_failure = $29, \
-        next_ordinal = $30, counted_to = $31, uncounted_since = $32, p50_ms = $33, p95_ms = $34 \
+        next_ordinal = $30, counted_to = $31, uncounted_since = $32, p50_ms = $33, p95_ms = $34, error_count = $35, \
+        first_error = $36 \
         WHERE project_id = $1 AND id = $2 AND status = $27";
     /// Writes what changes with every batch of a run that goes on: the columns no index holds. SQLite writes the indexes of every
     /// column that is named, whether it changes or not.
@@ -53,7 +54,16 @@ pub async fn update(session: &mut Session, run: &RunRow, found: &RunRow) -> Resu
 fn only_advances(run: &RunRow, found: &RunRow) -> bool {
     let rest = |run: &RunRow| {
         let ends = (run.finished_at, run.duration_ms, run.pending_status, run.end_reason);
-        (run.status, ends, run.test_durations, run.shards_finished, run.start_time, run.is_mass_failure)
+        let errors = (run.error_count, run.first_error.clone());
+        (
+            run.status,
+            ends,
+            run.test_durations,
+            run.shards_finished,
+            run.start_time,
+            run.is_mass_failure,
+            errors,
+        )
     };
     !run.status.is_final() && rest(run) == rest(found)
 }
@@ -111,7 +121,9 @@ async fn replace(session: &mut Session, run: &RunRow, from: RunStatus) -> Result
         run.counted_to,
         run.uncounted_since,
         run.test_durations.p50,
-        run.test_durations.p95
+        run.test_durations.p95,
+        run.error_count,
+        run.first_error.clone()
     ]);
     session.write_locked(&UPDATE, args).await
 }
