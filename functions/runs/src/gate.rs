@@ -42,6 +42,9 @@ pub(crate) struct GateBody {
     min_pass_rate: Option<f64>,
     /// Whether there has to be something to compare with.
     require_baseline: Option<bool>,
+    /// Whether the run may have errors outside of its tests, or have failed although no test did. A run that stopped early
+    /// or has no results never passes.
+    allow_run_errors: Option<bool>,
 }
 
 /// The answer to rules that cannot be used.
@@ -74,7 +77,9 @@ fn asked(body: &Map<String, Value>) -> Result<Asked, ApiError> {
     }
 }
 
-/// Judges a final run. Tests in quarantine count neither as failed nor as
+/// Judges a final run. The run itself comes first: one with errors outside of
+/// its tests, one that stopped early and one without results never passes,
+/// whatever the policy. Tests in quarantine count neither as failed nor as
 /// regressions. What the gate says is kept when an administrator or reporter
 /// asks.
 ///

@@ -1,6 +1,10 @@
 //! The quality gate: whether a run may pass, by a policy and the facts of the
 //! run.
 //!
+//! The run itself comes first: one with errors outside of its tests, one that
+//! stopped early and one without results never passes, whatever the policy
+//! asks of its tests.
+//!
 //! Invariant: a rule that needs a comparison and has none is never taken for
 //! zero; it violates `no-baseline` when the policy demands a baseline and says
 //! nothing otherwise. Tests in quarantine count neither as failed nor as flaky
@@ -48,6 +52,10 @@ pub struct Policy {
     /// Whether there has to be something to compare with.
     #[serde(skip_serializing_if = "is_false")]
     pub require_baseline: bool,
+    /// Whether a run may have errors outside of its tests, or have failed
+    /// although no test did.
+    #[serde(skip_serializing_if = "is_false")]
+    pub allow_run_errors: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -72,7 +80,7 @@ pub enum PolicyError {
 }
 
 /// The keys of a policy.
-pub const KEYS: [&str; 9] = [
+pub const KEYS: [&str; 10] = [
     "requireTags",
     "maxFailed",
     "maxNewRegressions",
@@ -82,6 +90,7 @@ pub const KEYS: [&str; 9] = [
     "failOnFlaky",
     "minPassRate",
     "requireBaseline",
+    "allowRunErrors",
 ];
 
 impl Policy {
@@ -101,8 +110,11 @@ impl Policy {
             fail_on_flaky: flag(fields, "failOnFlaky")?,
             min_pass_rate: rate(fields, "minPassRate")?,
             require_baseline: flag(fields, "requireBaseline")?,
+            allow_run_errors: flag(fields, "allowRunErrors")?,
         };
-        if policy == Self::default() { Err(PolicyError::Empty) } else { Ok(policy) }
+        // What only allows asks nothing.
+        let asks = Self { allow_run_errors: false, ..policy.clone() };
+        if asks == Self::default() { Err(PolicyError::Empty) } else { Ok(policy) }
     }
 
     /// Whether an object holds any rule, whatever its value.
@@ -153,6 +165,8 @@ fn tags(fields: &Map<String, Value>) -> Result<Vec<String>, PolicyError> {
 /// What a gate knows about a run. Counts are tests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
+    /// The run itself, beside its tests.
+    pub run: RunFacts,
     /// Passed, flaky ones included.
     pub passed: i64,
     /// Failed, timed out ones included, without those in quarantine.
@@ -176,6 +190,27 @@ pub struct Facts {
     pub unmatched_tags: Vec<String>,
 }
 
+/// Reasons for which tests did not run because the whole run stopped, as
+/// opposed to those behind a failed test.
+pub const STOPPED: [&str; 4] = ["global-timeout", "max-failures", "interrupted", "setup-failed"];
+
+/// What a gate knows about a run beside its tests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFacts {
+    /// Why it is not green beyond its failed tests, without a full stop.
+    pub reason: Option<String>,
+    /// Number of its errors that belong to no test.
+    pub errors: i64,
+    /// Whether it was interrupted, cancelled or lost.
+    pub ended_early: bool,
+    /// Shards without a result, in a run that has all of them to wait for.
+    pub missing_shards: i64,
+    /// Tests without a result because the whole run stopped.
+    pub cut_off: i64,
+    /// Tests that passed, failed or were skipped, with their results stored.
+    pub with_result: i64,
+}
+
 /// A rule that was not satisfied.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Violation {
@@ -193,6 +228,14 @@ pub struct Violation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
+    /// The run stopped before all tests had a result.
+    IncompleteRun,
+    /// The run has errors that belong to no test.
+    RunErrors,
+    /// The run failed and no test explains it.
+    RunStatus,
+    /// No test has a result.
+    NoResults,
     /// A test with a required tag fails.
     RequiredTag,
     /// No test has a required tag.
@@ -215,11 +258,11 @@ pub enum Rule {
     NoBaseline,
 }
 
-/// Whether a run may pass: the rules it violates, in the order in which the
-/// policy lists them.
+/// Whether a run may pass: the rules it violates, those about the run itself
+/// first, then in the order in which the policy lists them.
 #[must_use]
 pub fn gate(policy: &Policy, facts: &Facts) -> Vec<Violation> {
-    let mut violations = Vec::new();
+    let mut violations = of_run(&facts.run, policy.allow_run_errors);
     for tag in &policy.require_tags {
         let failing = facts.failing_by_tag.get(tag).copied().unwrap_or_default();
         if facts.unmatched_tags.contains(tag) {
@@ -289,6 +332,38 @@ pub fn gate(policy: &Policy, facts: &Facts) -> Vec<Violation> {
     violations
 }
 
+/// The rules that every run has to satisfy, whatever the policy asks.
+fn of_run(run: &RunFacts, allow_run_errors: bool) -> Vec<Violation> {
+    let reason = run.reason.as_deref().unwrap_or("The run is not green");
+    let mut violations = Vec::new();
+    if run.missing_shards > 0 {
+        let shards = if run.missing_shards == 1 { "shard has" } else { "shards have" };
+        let message = format!("{} {shards} no result. Run the missing shards again.", run.missing_shards);
+        violations.push(over(Rule::IncompleteRun, message, run.missing_shards, 0));
+    } else if run.ended_early {
+        violations.push(unlimited(Rule::IncompleteRun, format!("{reason}. Run the tests again.")));
+    } else if run.cut_off > 0 {
+        let have = if run.cut_off == 1 { "has" } else { "have" };
+        let message = format!(
+            "{} {have} no result because the run stopped early. Run the tests again, or raise the limit that stopped it.",
+            tests(run.cut_off)
+        );
+        violations.push(over(Rule::IncompleteRun, message, run.cut_off, 0));
+    }
+    if run.errors > 0 && !allow_run_errors {
+        let message = format!("{reason}. Fix the error and run the tests again.");
+        violations.push(over(Rule::RunErrors, message, run.errors, 0));
+    } else if run.reason.is_some() && run.errors == 0 && !run.ended_early && !allow_run_errors {
+        let message = format!("{reason}. See the output of the test runner.");
+        violations.push(unlimited(Rule::RunStatus, message));
+    }
+    if run.with_result == 0 {
+        let message = "No test of the run has a result. Check that the tests were found and ran.".to_owned();
+        violations.push(over(Rule::NoResults, message, 0, 1));
+    }
+    violations
+}
+
 /// Passed of those that passed or failed, without those in quarantine that
 /// failed.
 #[expect(clippy::cast_precision_loss, reason = "a run has far fewer tests than 2^52")]
@@ -331,6 +406,11 @@ mod tests {
         }
     }
 
+    /// Facts of a run of which nothing is to be said beside its tests.
+    fn of_tests(facts: Facts) -> Facts {
+        Facts { run: RunFacts { with_result: 1, ..RunFacts::default() }, ..facts }
+    }
+
     fn rules(value: Value, facts: &Facts) -> Vec<Rule> {
         gate(&policy(value).unwrap(), facts).into_iter().map(|violation| violation.rule).collect()
     }
@@ -364,7 +444,7 @@ mod tests {
 
     #[test]
     fn limits_are_inclusive() {
-        let facts = Facts { passed: 9, failed: 1, flaky: 2, quarantined: 3, ..Facts::default() };
+        let facts = of_tests(Facts { passed: 9, failed: 1, flaky: 2, quarantined: 3, ..Facts::default() });
         assert_eq!(rules(json!({"maxFailed": 1, "maxQuarantined": 3, "minPassRate": 0.9}), &facts), []);
         assert_eq!(
             rules(
@@ -375,15 +455,15 @@ mod tests {
         );
         let violation = &gate(&policy(json!({"minPassRate": 0.91})).unwrap(), &facts)[0];
         assert_eq!((violation.actual, violation.limit), (Some(0.9), Some(0.91)));
-        assert_eq!(rules(json!({"minPassRate": 0}), &Facts::default()), [Rule::MinPassRate]);
-        let nearly = Facts { passed: 29_999, failed: 1, ..Facts::default() };
+        assert_eq!(rules(json!({"minPassRate": 0}), &of_tests(Facts::default())), [Rule::MinPassRate]);
+        let nearly = of_tests(Facts { passed: 29_999, failed: 1, ..Facts::default() });
         let violation = &gate(&policy(json!({"minPassRate": 1})).unwrap(), &nearly)[0];
         assert_eq!((violation.actual, violation.limit), (Some(0.9999), Some(1.0)));
     }
 
     #[test]
     fn without_a_comparison_its_rules_are_silent_unless_a_baseline_is_demanded() {
-        let facts = Facts { failed: 3, ..Facts::default() };
+        let facts = of_tests(Facts { failed: 3, ..Facts::default() });
         assert_eq!(rules(json!({"maxNewRegressions": 0, "maxNewFlaky": 0}), &facts), []);
         assert_eq!(
             rules(json!({"maxNewRegressions": 0, "requireBaseline": true}), &facts),
@@ -395,13 +475,56 @@ mod tests {
 
     #[test]
     fn a_required_tag_fails_with_its_tests_and_without_any() {
-        let facts = Facts {
+        let facts = of_tests(Facts {
             failing_by_tag: BTreeMap::from([("smoke".to_owned(), 2), ("quick".to_owned(), 0)]),
             unmatched_tags: vec!["gone".to_owned()],
             ..Facts::default()
-        };
+        });
         let asked = json!({"requireTags": ["quick", "smoke", "gone"]});
         assert_eq!(rules(asked, &facts), [Rule::RequiredTag, Rule::UnmatchedTag]);
+    }
+
+    #[test]
+    fn the_run_itself_comes_first_whatever_the_policy_asks() {
+        let red = |run: RunFacts| Facts { passed: 1, failed: 1, run, ..Facts::default() };
+        let fine = RunFacts { with_result: 2, ..RunFacts::default() };
+        let reason = Some("Global set-up failed: db is down".to_owned());
+        for (run, expected) in [
+            (fine.clone(), vec![]),
+            (RunFacts { errors: 1, reason: reason.clone(), ..fine.clone() }, vec![Rule::RunErrors]),
+            (RunFacts { reason: reason.clone(), ..fine.clone() }, vec![Rule::RunStatus]),
+            (
+                RunFacts { ended_early: true, reason: reason.clone(), ..fine.clone() },
+                vec![Rule::IncompleteRun],
+            ),
+            (RunFacts { missing_shards: 2, ..fine.clone() }, vec![Rule::IncompleteRun]),
+            (RunFacts { cut_off: 2, ..fine.clone() }, vec![Rule::IncompleteRun]),
+            (
+                RunFacts { errors: 1, cut_off: 1, reason: reason.clone(), ..RunFacts::default() },
+                vec![Rule::IncompleteRun, Rule::RunErrors, Rule::NoResults],
+            ),
+        ] {
+            let with_tests = [expected.clone(), vec![Rule::MaxFailed]].concat();
+            assert_eq!(rules(json!({"maxFailed": 0}), &red(run.clone())), with_tests, "{run:?}");
+            assert_eq!(rules(json!({"maxFailed": 9}), &red(run.clone())), expected, "{run:?}");
+            // Only what is named may be allowed, and never that results are missing.
+            let left: Vec<Rule> = expected
+                .iter()
+                .copied()
+                .filter(|rule| !matches!(rule, Rule::RunErrors | Rule::RunStatus))
+                .collect();
+            assert_eq!(rules(json!({"maxFailed": 9, "allowRunErrors": true}), &red(run)), left);
+        }
+        assert_eq!(policy(json!({"allowRunErrors": true})), Err(PolicyError::Empty));
+        let message = |run: RunFacts| gate(&Policy::default(), &red(run)).remove(0).message;
+        assert_eq!(
+            message(RunFacts { errors: 1, reason, ..fine.clone() }),
+            "Global set-up failed: db is down. Fix the error and run the tests again."
+        );
+        assert_eq!(
+            message(RunFacts { missing_shards: 1, ..fine }),
+            "1 shard has no result. Run the missing shards again."
+        );
     }
 
     proptest! {

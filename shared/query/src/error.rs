@@ -146,7 +146,7 @@ pub enum LifeRefusal {
     #[error("This run was cancelled.")]
     Cancelled,
     /// It goes on, so it cannot be judged.
-    #[error("This run has not finished yet.")]
+    #[error("This run has not finished yet. Ask again when it has.")]
     NotFinished,
     /// It is over, so it cannot be cancelled.
     #[error("This run is already over.")]

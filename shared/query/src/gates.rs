@@ -27,6 +27,7 @@ use crate::comparison::each_step;
 use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
+use crate::run_errors::{self, RunErrorItem};
 use crate::runs::required_run;
 use crate::shapes::words::RunStatusWord;
 use crate::shapes::{GateBrief, PinItem, UserRef};
@@ -70,7 +71,7 @@ pub struct GateResult {
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes the domain's violation in the OpenAPI document")]
 pub struct GateViolation {
-    /// required-tag, unmatched-tag, max-failed, max-new-regressions, max-new-flaky, new-cluster, max-quarantined,
+    /// Of the run itself: incomplete-run, run-errors, run-status or no-results. Of the policy: required-tag, unmatched-tag, max-failed, max-new-regressions, max-new-flaky, new-cluster, max-quarantined,
     /// flaky, min-pass-rate or no-baseline.
     #[schema(example = "max-failed")]
     rule: String,
@@ -98,6 +99,10 @@ pub struct GateFacts {
     /// How the run ended.
     #[schema(value_type = RunStatusWord)]
     pub status: RunStatus,
+    /// Why it is not green beyond its failed tests; null when they say it all.
+    pub status_reason: Option<String>,
+    /// Its errors that belong to no test.
+    pub run_errors: Vec<RunErrorItem>,
     /// All tests.
     pub total_tests: i64,
     /// Failed and timed out tests, without those in quarantine.
@@ -219,8 +224,11 @@ async fn facts(ctx: &Context, session: &mut Session, run: &RunRow, policy: &Poli
     }
     let has_aside = flags.quarantined_failed + flags.quarantined_flaky > 0;
     let new_clusters = new_clusters(session, run, has_aside).await?;
+    let run_errors = run_errors::of_run(session, run).await?;
+    let run_facts = of_run(session, run, &run_errors).await?;
     let is_unmatched = |tag: &&String| !by_tag.contains_key(*tag);
     let asked = gate::Facts {
+        run: run_facts,
         passed: run.totals.passed_tests,
         failed: run.totals.failed_tests - flags.quarantined_failed,
         new_regressions: compared.map(|compared| compared.new_regressions),
@@ -236,6 +244,8 @@ async fn facts(ctx: &Context, session: &mut Session, run: &RunRow, policy: &Poli
         run_url: ctx.links.run(run.id.get()),
         project_name: project.name,
         status: run.status,
+        status_reason: asked.run.reason.clone(),
+        run_errors,
         total_tests: run.totals.total_tests,
         failed_tests: asked.failed,
         new_regressions: asked.new_regressions,
@@ -250,6 +260,32 @@ async fn facts(ctx: &Context, session: &mut Session, run: &RunRow, policy: &Poli
         baseline: green.map(|green| GateBaseline { run_id: green.row.id.get(), fallback: green.fallback }),
     };
     Ok(Known { asked, shown })
+}
+
+/// What a gate has to know of a run beside its tests.
+async fn of_run(session: &mut Session, run: &RunRow, errors: &[RunErrorItem]) -> Result<gate::RunFacts> {
+    let totals = &run.totals;
+    let not_run = match totals.did_not_run_tests {
+        0 => 0,
+        _ => {
+            let reasons = gate::STOPPED.map(str::to_owned).to_vec();
+            brief::not_run_for(session, run.project, run.id, reasons).await?
+        }
+    };
+    // Not all shards of a re-run need to come.
+    let shards = run.shard_total.filter(|_| run.rerun_of.is_none()).unwrap_or_default();
+    Ok(gate::RunFacts {
+        reason: run_errors::reason(run, errors),
+        errors: i64::try_from(errors.len()).unwrap_or(i64::MAX),
+        ended_early: matches!(run.status, RunStatus::Interrupted | RunStatus::Cancelled),
+        missing_shards: (shards - run.shards_finished).max(0),
+        cut_off: totals.interrupted_tests + not_run,
+        with_result: if run.totals_from_rows {
+            totals.passed_tests + totals.failed_tests + totals.skipped_tests
+        } else {
+            0
+        },
+    })
 }
 
 /// Failures that a run was the first to show, but for those that only tests in

@@ -252,7 +252,7 @@ async fn the_settings_of_a_project_say_what_turns_a_run_down() {
         client.post_json(&format!("/api/projects/{project}/gate-policies"), &policy).await.expect("stored");
         let html = page(client, &settings).await;
         let gates = words_after(&html, "id=\"gates-title\"").replace('\u{a0}', " ");
-        assert!(gates.contains("Turned down: more than 2 failed tests, less than 98.5 % passed, a failed @smoke test."), "{gates}");
+        assert!(gates.contains("Turned down: an error outside of the tests, more than 2 failed tests, less than 98.5 % passed, a failed @smoke test."), "{gates}");
         assert!(html.contains("value=\"98.5\"") && html.contains("{\"policy\":\"release\"}"), "{html}");
     })
     .await;

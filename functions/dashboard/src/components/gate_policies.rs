@@ -38,6 +38,7 @@ struct PolicyForm {
     pass_rate: String,
     tags: String,
     flags: [Flag; 3],
+    allows_run_errors: bool,
 }
 
 /// Inputs of `components/gate_policies.html`.
@@ -115,6 +116,7 @@ impl PolicyForm {
             ],
             pass_rate: policy.min_pass_rate.map(shown_percent).unwrap_or_default(),
             tags: policy.require_tags.join("\n"),
+            allows_run_errors: policy.allow_run_errors,
             flags: [
                 Flag {
                     key: "policy.failOnNewCluster",
@@ -157,6 +159,7 @@ fn in_words(policy: &Policy) -> Vec<String> {
     let flag = |is_set: bool, words: &str| is_set.then(|| words.to_owned());
     let tags = policy.require_tags.iter().map(|tag| format!("a failed @{tag} test"));
     let rules = [
+        flag(!policy.allow_run_errors, "an error outside of the tests"),
         above(policy.max_failed, "failed test", "failed tests"),
         above(policy.max_new_regressions, "new failure", "new failures"),
         above(policy.max_new_flaky, "newly flaky test", "newly flaky tests"),
@@ -186,6 +189,7 @@ mod tests {
         assert_eq!(
             words,
             [
+                "an error outside of the tests",
                 "more than 3 failed tests",
                 "any new failure",
                 "less than 98.5 % passed",

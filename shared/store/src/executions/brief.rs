@@ -97,6 +97,9 @@ statements! {
     BY_FILE = "SELECT c.file_path, e.outcome, COUNT(*), CAST(SUM(e.total_duration) AS BIGINT) FROM executions e \
         JOIN test_cases c ON c.project_id = e.project_id AND c.id = e.test_case_id \
         WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 GROUP BY c.file_path, e.outcome";
+    /// Tests of a run that did not run for one of some reasons.
+    NOT_RUN_FOR = "SELECT COUNT(*) FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 \
+        AND outcome = $5 AND reason in_texts($6)";
     /// Of the tests of a run with some tags: how many fail, without those in quarantine.
     BY_TAG = "SELECT t.tag, CAST(SUM(CASE WHEN e.rank = 1 AND (e.flags & $6) = 0 THEN 1 ELSE 0 END) AS BIGINT) FROM executions e \
         JOIN test_case_tags t ON t.project_id = e.project_id AND t.test_case_id = e.test_case_id \
@@ -290,6 +293,21 @@ pub async fn by_tag(
             Ok((r.text()?, r.int()?))
         })
         .collect()
+}
+
+/// How many tests of a run did not run for one of some reasons.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn not_run_for(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    reasons: Vec<String>,
+) -> Result<i64> {
+    let (low, high) = ExecutionId::range_of(run);
+    let args = args![project, run, low, high, Outcome::DidNotRun.code(), reasons];
+    session.one(&NOT_RUN_FOR, args).await?.reader().int()
 }
 
 /// Place in a time line: worker, start and id.
