@@ -34,7 +34,7 @@ const COLUMNS: [&str; 23] = [
 const RUN_COLUMNS: [&str; 5] = ["runId", "runStartTime", "branch", "environment", "commit"];
 
 /// The columns of a table of runs.
-const COLUMNS_OF_RUNS: [&str; 22] = [
+const COLUMNS_OF_RUNS: [&str; 23] = [
     "id",
     "startTime",
     "finishedAt",
@@ -57,6 +57,7 @@ const COLUMNS_OF_RUNS: [&str; 22] = [
     "newRegressions",
     "newFlaky",
     "wastedTimeMs",
+    "statusReason",
 ];
 
 /// The first line of a table of runs.
@@ -92,6 +93,7 @@ pub(super) fn run(item: &RunItem) -> String {
         number(item.new_regressions),
         number(item.new_flaky),
         item.wasted_time_ms.to_string(),
+        text(&brief.status_reason),
     ])
 }
 

@@ -1,7 +1,10 @@
 //! Common Test Report Format. Its schema forbids keys it does not know, so
-//! everything here is named by it; ids of this service are in `extra`.
+//! everything here is named by it; ids of this service are in `extra`. The
+//! format knows no errors of a run: each is a failed test of the suite `Run`,
+//! before the tests.
 
 use super::{ExportHead, ExportedTest};
+use crate::run_errors::RunErrorItem;
 use crate::shapes::AttemptView;
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
@@ -19,10 +22,11 @@ pub(super) fn head(head: &ExportHead) -> String {
     if let Some(version) = &run.playwright_version {
         tool["version"] = json!(version);
     }
+    let run_errors = i64::try_from(head.run_errors.len()).unwrap_or(i64::MAX);
     let summary = json!({
-        "tests": totals.total_tests,
+        "tests": totals.total_tests + run_errors,
         "passed": totals.passed_tests,
-        "failed": totals.failed_tests,
+        "failed": totals.failed_tests + run_errors,
         "skipped": totals.skipped_tests,
         "pending": totals.did_not_run_tests,
         "other": totals.interrupted_tests,
@@ -31,10 +35,33 @@ pub(super) fn head(head: &ExportHead) -> String {
         "stop": start + duration,
         "duration": duration,
     });
+    let entries: Vec<String> =
+        head.run_errors.iter().map(|error| format!("\n{}", run_error(head, error))).collect();
     format!(
         "{{\"reportFormat\":\"CTRF\",\"specVersion\":\"{SPEC_VERSION}\",\"generatedBy\":\"callboard\",\
-         \"results\":{{\"tool\":{tool},\"summary\":{summary},\"tests\":["
+         \"results\":{{\"tool\":{tool},\"summary\":{summary},\"tests\":[{}",
+        entries.join(",")
     )
+}
+
+/// An error of the run as a failed test.
+fn run_error(head: &ExportHead, error: &RunErrorItem) -> Value {
+    let mut entry = json!({
+        "name": error.headline,
+        "status": "failed",
+        "duration": 0,
+        "suite": ["Run"],
+        "message": error.headline,
+        "rawStatus": head.run.brief.status.as_str(),
+        "type": "run",
+        "extra": {
+            "runError": true, "phase": error.phase, "location": error.location, "shardIndex": error.shard_index,
+        },
+    });
+    if !error.message.is_empty() {
+        entry["trace"] = json!(callboard_domain::text::strip_ansi(&error.message));
+    }
+    entry
 }
 
 pub(super) fn tail(head: &ExportHead) -> String {
@@ -52,7 +79,13 @@ pub(super) fn tail(head: &ExportHead) -> String {
             environment.insert(key.to_owned(), json!(value));
         }
     }
-    environment.insert("extra".to_owned(), json!({ "runId": run.brief.id, "url": run.url }));
+    let extra = json!({
+        "runId": run.brief.id,
+        "url": run.url,
+        "status": run.brief.status.as_str(),
+        "statusReason": run.brief.status_reason,
+    });
+    environment.insert("extra".to_owned(), extra);
     format!("],\"environment\":{}}}}}\n", Value::Object(environment))
 }
 

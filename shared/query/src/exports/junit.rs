@@ -1,40 +1,106 @@
 //! JUnit XML, in the form that both the schema of Apache Ant's reports and
 //! that of Jenkins accept: one suite, whose numbers are known before its tests
 //! are read; files as class names; no attribute that one of the two forbids.
+//! What makes the run red beside its tests comes before them, in a suite of its
+//! own: neither schema knows errors of a suite.
 //! What both forbid is there only when it is asked for: every try of a test.
 
 use std::fmt::Write as _;
 
 use super::{ExportHead, ExportedTest};
+use crate::shapes::RunItem;
+use callboard_domain::run_errors::ErrorPhase;
 use callboard_domain::status::TestStatus;
 
-/// Ends what [`head`] began.
-pub(super) const TAIL: &str =
-    "<system-out></system-out>\n<system-err></system-err>\n</testsuite>\n</testsuites>\n";
+const END_OF_SUITE: &str = "<system-out></system-out>\n<system-err></system-err>\n</testsuite>\n";
 
-pub(super) fn head(head: &ExportHead) -> String {
-    let (run, totals) = (&head.run, &head.totals);
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite");
+/// Ends what [`head`] began.
+pub(super) fn tail() -> String {
+    format!("{END_OF_SUITE}</testsuites>\n")
+}
+
+/// Class name of what is no test but an error of the run.
+const RUN_CLASS: &str = "run";
+
+/// The numbers in the head of a suite.
+struct Suite<'s> {
+    name: &'s str,
+    id: usize,
+    tests: i64,
+    failures: i64,
+    errors: i64,
+    skipped: i64,
+    ms: i64,
+}
+
+fn begin_suite(text: &mut String, run: &RunItem, suite: &Suite<'_>) {
     let started = run.brief.start_time.to_iso();
+    text.push_str("<testsuite");
     for (name, value) in [
         ("package", run.project_name.clone()),
-        ("id", "0".to_owned()),
-        ("name", run.project_name.clone()),
+        ("id", suite.id.to_string()),
+        ("name", suite.name.to_owned()),
         // Without a zone; it is UTC.
         ("timestamp", started.chars().take(19).collect()),
         ("hostname", "localhost".to_owned()),
-        ("tests", totals.total_tests.to_string()),
-        ("failures", totals.failed_tests.to_string()),
-        ("errors", totals.interrupted_tests.to_string()),
-        ("skipped", (totals.skipped_tests + totals.did_not_run_tests).to_string()),
-        ("time", seconds(run.brief.duration.unwrap_or(run.tests_duration))),
+        ("tests", suite.tests.to_string()),
+        ("failures", suite.failures.to_string()),
+        ("errors", suite.errors.to_string()),
+        ("skipped", suite.skipped.to_string()),
+        ("time", seconds(suite.ms)),
     ] {
-        attribute(&mut text, name, &value);
+        attribute(text, name, &value);
     }
     text.push_str(">\n<properties>\n");
+}
+
+/// The suite of the run itself, where something beside its tests makes it red.
+fn run_suite(text: &mut String, head: &ExportHead) {
+    let count = i64::try_from(head.run_errors.len()).unwrap_or(i64::MAX);
+    let name = format!("{} › run", head.run.project_name);
+    let suite = Suite { name: &name, id: 0, tests: count, failures: 0, errors: count, skipped: 0, ms: 0 };
+    begin_suite(text, &head.run, &suite);
+    text.push_str("</properties>\n");
+    for error in &head.run_errors {
+        text.push_str("<testcase");
+        attribute(text, "name", &error.headline);
+        attribute(text, "classname", RUN_CLASS);
+        attribute(text, "time", "0.000");
+        text.push_str("><error");
+        attribute(text, "message", &error.headline);
+        attribute(text, "type", error.phase.map_or(head.run.brief.status.as_str(), ErrorPhase::as_str));
+        text.push('>');
+        escape_content(text, &callboard_domain::text::strip_ansi(&error.message));
+        if let Some(location) = error.location.as_ref().filter(|location| !error.message.contains(*location))
+        {
+            escape_content(text, &format!("\n    at {location}"));
+        }
+        text.push_str("</error></testcase>\n");
+    }
+    text.push_str(END_OF_SUITE);
+}
+
+pub(super) fn head(head: &ExportHead) -> String {
+    let (run, totals) = (&head.run, &head.totals);
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    let is_red = !head.run_errors.is_empty();
+    if is_red {
+        run_suite(&mut text, head);
+    }
+    let of_tests = Suite {
+        name: &run.project_name,
+        id: usize::from(is_red),
+        tests: totals.total_tests,
+        failures: totals.failed_tests,
+        errors: totals.interrupted_tests,
+        skipped: totals.skipped_tests + totals.did_not_run_tests,
+        ms: run.brief.duration.unwrap_or(run.tests_duration),
+    };
+    begin_suite(&mut text, run, &of_tests);
     for (name, value) in [
         ("run", Some(run.url.clone())),
         ("status", Some(run.brief.status.as_str().to_owned())),
+        ("statusReason", run.brief.status_reason.clone()),
         ("branch", run.brief.branch.clone()),
         ("commit", run.brief.commit.clone()),
         ("environment", run.brief.environment.clone()),
@@ -112,7 +178,7 @@ fn outcome(text: &mut String, element: &str, test: &ExportedTest) {
     attribute(text, "message", test.error_line.as_deref().unwrap_or_default());
     attribute(text, "type", test.item.status.as_str());
     text.push('>');
-    escape(text, &plain);
+    escape_content(text, &plain);
     let _ = write!(text, "</{element}>");
 }
 
@@ -128,22 +194,39 @@ fn attribute(text: &mut String, name: &str, value: &str) {
     text.push('"');
 }
 
-/// Escapes a text for content and attributes alike. What XML 1.0 cannot hold
-/// becomes U+FFFD.
+/// Escapes a text for an attribute, where a reader would take the ends of lines
+/// for blanks.
 fn escape(text: &mut String, value: &str) {
     for letter in value.chars() {
         match letter {
-            '&' => text.push_str("&amp;"),
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '"' => text.push_str("&quot;"),
             '\n' => text.push_str("&#10;"),
             '\t' => text.push_str("&#9;"),
-            '\r' => text.push_str("&#13;"),
-            '\u{fffe}' | '\u{ffff}' => text.push('\u{fffd}'),
-            letter if letter < ' ' => text.push('\u{fffd}'),
-            letter => text.push(letter),
+            letter => push_escaped(text, letter),
         }
+    }
+}
+
+/// Escapes a text for the content of an element.
+fn escape_content(text: &mut String, value: &str) {
+    for letter in value.chars() {
+        match letter {
+            '\n' | '\t' => text.push(letter),
+            letter => push_escaped(text, letter),
+        }
+    }
+}
+
+/// What XML 1.0 cannot hold becomes U+FFFD.
+fn push_escaped(text: &mut String, letter: char) {
+    match letter {
+        '&' => text.push_str("&amp;"),
+        '<' => text.push_str("&lt;"),
+        '>' => text.push_str("&gt;"),
+        '"' => text.push_str("&quot;"),
+        '\r' => text.push_str("&#13;"),
+        '\u{fffe}' | '\u{ffff}' => text.push('\u{fffd}'),
+        letter if letter < ' ' => text.push('\u{fffd}'),
+        letter => text.push(letter),
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::executions::{attempt_view, show};
 use crate::ingest::{counted, stored_attempts};
 use crate::page::{Slice, fetch};
+use crate::run_errors::RunErrorItem;
 use crate::runs::required_run;
 use crate::shapes::{AttemptView, ExecutionItem, RunBrief, RunItem};
 use crate::{Context, Result, runs};
@@ -74,6 +75,9 @@ pub struct ExportHead {
     pub run: RunItem,
     /// Totals of the tests in the export.
     pub totals: Totals,
+    /// What makes the run red beside its failed tests: its errors that belong to no test, or why it ended early. It is
+    /// there whatever tests are left out.
+    pub run_errors: Vec<RunErrorItem>,
 }
 
 /// What an export is about, before its first test.
@@ -95,7 +99,13 @@ pub async fn head(
     for group in all.into_iter().filter(|group| outcomes.contains(&group.outcome)) {
         totals.count(group.outcome, group.count);
     }
-    Ok(ExportHead { run: item, totals })
+    let mut run_errors = runs::errors(ctx, project, run).await?;
+    if run_errors.is_empty()
+        && let Some(reason) = &item.brief.status_reason
+    {
+        run_errors.push(RunErrorItem::of_reason(reason.clone()));
+    }
+    Ok(ExportHead { run: item, totals, run_errors })
 }
 
 /// The next tests of an export by id; the key is the id.

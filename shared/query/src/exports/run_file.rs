@@ -57,11 +57,12 @@ impl RunFile {
         let page = page(&self.ctx, self.project, self.run, &self.wish, after).await?;
         let mut bytes = if after.is_none() { self.beginning(head) } else { String::new() };
         for (at, test) in page.items.iter().enumerate() {
-            bytes.push_str(&self.test(test, after.is_none() && at == 0));
+            let is_first = after.is_none() && at == 0 && head.run_errors.is_empty();
+            bytes.push_str(&self.test(test, is_first));
         }
         if page.next.is_none() {
             match self.format {
-                ExportFormat::Junit => bytes.push_str(junit::TAIL),
+                ExportFormat::Junit => bytes.push_str(&junit::tail()),
                 ExportFormat::Ctrf => bytes.push_str(&ctrf::tail(head)),
                 ExportFormat::Csv | ExportFormat::Ndjson => {}
             }
