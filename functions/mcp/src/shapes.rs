@@ -1,8 +1,10 @@
 //! Rows that several tools answer with. Names and units are those of the
 //! contract; what is null or empty is left out by `clean::tidy`.
 
+use callboard_domain::run_errors::ErrorPhase;
 use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::time::Timestamp;
+use callboard_query::run_errors::RunErrorItem;
 use callboard_query::shapes::{ClusterItem, ExecutionItem, RunItem, browser_label};
 use serde::Serialize;
 use serde_json::Value;
@@ -34,6 +36,8 @@ pub(crate) struct RunLine {
     project_id: i64,
     #[schema(value_type = String)]
     status: RunStatus,
+    /// Why it is not green beyond its failed tests.
+    status_reason: Option<String>,
     #[schema(value_type = String)]
     started_at: Timestamp,
     duration: Option<i64>,
@@ -59,6 +63,7 @@ impl From<RunItem> for RunLine {
             id: brief.id,
             project_id: run.project_id,
             status: brief.status,
+            status_reason: brief.status_reason,
             started_at: brief.start_time,
             duration: brief.duration,
             total: brief.totals.total_tests,
@@ -73,6 +78,30 @@ impl From<RunItem> for RunLine {
             branch: brief.branch,
             commit: short_commit(brief.commit),
             url: run.url,
+        }
+    }
+}
+
+/// An error of a run that belongs to no test.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunErrorLine {
+    headline: String,
+    message: String,
+    location: Option<String>,
+    #[schema(value_type = Option<String>)]
+    phase: Option<ErrorPhase>,
+    shard_index: Option<i64>,
+}
+
+impl From<RunErrorItem> for RunErrorLine {
+    fn from(error: RunErrorItem) -> Self {
+        Self {
+            headline: error.headline,
+            message: error.message,
+            location: error.location,
+            phase: error.phase,
+            shard_index: error.shard_index,
         }
     }
 }

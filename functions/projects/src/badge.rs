@@ -159,12 +159,15 @@ impl Badge {
 fn told(metric: Metric, run: &RunBrief) -> (String, &'static str) {
     let counted =
         |count: i64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let status = match run.status {
+        RunStatus::Passed => ("passing".to_owned(), GREEN),
+        RunStatus::Failed | RunStatus::TimedOut => ("failing".to_owned(), RED),
+        other => (other.as_str().to_owned(), GREY),
+    };
     match metric {
-        Metric::Status => match run.status {
-            RunStatus::Passed => ("passing".to_owned(), GREEN),
-            RunStatus::Failed | RunStatus::TimedOut => ("failing".to_owned(), RED),
-            other => (other.as_str().to_owned(), GREY),
-        },
+        Metric::Status => status,
+        // Counts of tests would hide what made the run red.
+        _ if run.status_reason.is_some() => status,
         Metric::PassRate => match run.pass_rate {
             Some(rate) => {
                 let number = percent_number(rate);

@@ -2,7 +2,9 @@
 
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::RunId;
+use callboard_domain::status::RunStatus;
 use callboard_query::clusters::{self, FailureGroup, GroupKey};
+use callboard_query::runs;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,13 +12,15 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
+use crate::shapes::RunErrorLine;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_failure_groups",
     title: "Failure groups",
     description: "Failures of one run by cause, the largest group first, with some cases of each; flaky ones passed at a \
-                  later attempt. isNew: this run was the first to show it. Failures without a cluster form one last group.",
+                  later attempt. isNew: this run was the first to show it. Failures without a cluster form one last group. \
+                  statusReason and runErrors: what made the run red beside its tests.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,
@@ -33,6 +37,11 @@ pub(super) static TOOL: Tool = Tool {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Output {
+    #[schema(value_type = String)]
+    run_status: RunStatus,
+    /// Why the run is not green beyond its failed tests.
+    status_reason: Option<String>,
+    run_errors: Vec<RunErrorLine>,
     items: Vec<Row>,
     next_cursor: Option<String>,
     failed_tests: i64,
@@ -74,7 +83,16 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let access = context.run(run_id).await?;
     let found = clusters::failure_groups(&context.query, access, run_id, after, asked.page_size()).await?;
     let (items, next_cursor) = asked.split(found.groups.map(Row::from))?;
-    answer(&Output { items, next_cursor, failed_tests: found.failed_tests })
+    let run = runs::get(&context.query, access, run_id).await?.brief;
+    let run_errors = runs::errors(&context.query, access, run_id).await?;
+    answer(&Output {
+        run_status: run.status,
+        status_reason: run.status_reason,
+        run_errors: run_errors.into_iter().map(RunErrorLine::from).collect(),
+        items,
+        next_cursor,
+        failed_tests: found.failed_tests,
+    })
 }
 
 impl From<FailureGroup> for Row {

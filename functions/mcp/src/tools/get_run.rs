@@ -12,13 +12,14 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::{ExecutionLine, RunLine};
+use crate::shapes::{ExecutionLine, RunErrorLine, RunLine};
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_run",
     title: "Get run",
-    description: "One run: totals of the whole run (passed includes flaky), and its failed executions. \
+    description: "One run: its status, what made it red beside its tests (statusReason, runErrors), totals of the whole \
+                  run (passed includes flaky), and its failed executions. \
                   statusFilter=flaky or all shows others. Gives executionIds for get_test_run_case.",
     group: Group::Runs,
     roles: Roles::ALL,
@@ -55,6 +56,7 @@ enum Filter {
 struct Output {
     #[serde(flatten)]
     run: RunLine,
+    run_errors: Vec<RunErrorLine>,
     project_name: String,
     playwright_version: Option<String>,
     reporter_version: Option<String>,
@@ -77,6 +79,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let project = context.run(input.run_id).await?;
     let run = runs::get(&context.query, project, input.run_id).await?;
+    let run_errors = runs::errors(&context.query, project, input.run_id).await?;
     let outcomes = match input.status_filter {
         Filter::Failed => vec![OutcomeGroup::Failing],
         Filter::Flaky => vec![OutcomeGroup::Flaky],
@@ -90,6 +93,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         playwright_version: run.playwright_version.clone(),
         reporter_version: run.reporter_version.clone(),
         run: run.into(),
+        run_errors: run_errors.into_iter().map(RunErrorLine::from).collect(),
         filter: input.status_filter,
         cases,
         next_cursor,

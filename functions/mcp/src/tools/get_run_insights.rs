@@ -2,8 +2,10 @@
 
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::RunId;
+use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_query::insights::{self, InsightTest, KnownCause, NewCluster, WorkerLoad};
+use callboard_query::runs;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -38,6 +40,10 @@ pub(super) static TOOL: Tool = Tool {
 struct Output {
     #[schema(value_type = i64)]
     run_id: RunId,
+    #[schema(value_type = String)]
+    run_status: RunStatus,
+    /// Why the run is not green beyond its failed tests.
+    status_reason: Option<String>,
     has_baseline: bool,
     baseline: Option<Green>,
     total_tests: i64,
@@ -99,6 +105,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let project = context.run(run_id).await?;
     let found = insights::of_run(&context.query, project, run_id).await?;
+    let run = runs::get(&context.query, project, run_id).await?.brief;
     let counts = found.counts;
     let (new_regressions, new_regressions_count) = head(found.new_regressions, counts.new_regressions);
     let (recurrences, recurrences_count) = head(found.recurrences, counts.recurrences);
@@ -111,6 +118,8 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let (known_causes, known_causes_count) = cut(found.known_causes, counts.known_causes);
     answer(&Output {
         run_id,
+        run_status: run.status,
+        status_reason: run.status_reason,
         has_baseline: found.has_baseline,
         baseline: found.baseline.map(|green| Green {
             run_id: green.run_id,

@@ -19,8 +19,8 @@ use crate::clean::{plain, shortened};
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::ExecutionLine;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::shapes::{ExecutionLine, RunErrorLine};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 /// Characters of the line that stands for an error.
 const HEADLINE_CHARS: usize = 160;
@@ -29,7 +29,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "list_failed_cases",
     title: "List failed executions",
     description: "Failed and timed out executions of a project, newest first, each with its error and run. \
-                  With runId only those of that run.",
+                  With runId only those of that run, and first what made it red beside its tests (run.statusReason, run.runErrors).",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,
@@ -40,7 +40,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
-    result: outputs::page_of::<Row>,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -49,6 +49,25 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: Option<ProjectId>,
     run_id: Option<RunId>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    /// The run that was asked about; absent for a project.
+    run: Option<RunState>,
+    items: Vec<Row>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct RunState {
+    #[schema(value_type = String)]
+    status: RunStatus,
+    /// Why it is not green beyond its failed tests.
+    status_reason: Option<String>,
+    run_errors: Vec<RunErrorLine>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -78,7 +97,9 @@ async fn of_project(asked: &Asked<'_>, project: ProjectId) -> Result<Answer, Too
     let access = asked.context.project(project).await?;
     let found = executions::failing(&asked.context.query, access, before, asked.page_size()).await?;
     let causes = causes(asked, access, found.items.iter().map(|(execution, _)| execution)).await?;
-    asked.page(found.map(|(execution, run)| Row::of(execution, &run, &causes)))
+    let (items, next_cursor) =
+        asked.split(found.map(|(execution, run)| Row::of(execution, &run, &causes)))?;
+    answer(&Output { run: None, items, next_cursor })
 }
 
 /// The failures of a run, which is of `project` when that is given.
@@ -101,7 +122,15 @@ async fn of_run(asked: &Asked<'_>, run: RunId, project: Option<ProjectId>) -> Re
     let query = ExecutionQuery { outcomes, sort: Sort::Newest, after, ..ExecutionQuery::default() };
     let found = executions::list(&context.query, access, run, &query, asked.page_size()).await?;
     let causes = causes(asked, access, found.items.iter()).await?;
-    asked.page(found.map(|execution| Row::of(execution, &shown.brief, &causes)))
+    let run_errors = runs::errors(&context.query, access, run).await?;
+    let (items, next_cursor) =
+        asked.split(found.map(|execution| Row::of(execution, &shown.brief, &causes)))?;
+    let state = RunState {
+        status: shown.brief.status,
+        status_reason: shown.brief.status_reason,
+        run_errors: run_errors.into_iter().map(RunErrorLine::from).collect(),
+    };
+    answer(&Output { run: Some(state), items, next_cursor })
 }
 
 /// The causes of some failures, by cluster.

@@ -48,6 +48,8 @@ struct LatestRun {
     run_id: i64,
     #[schema(value_type = String)]
     status: RunStatus,
+    /// Why it is not green beyond its failed tests.
+    status_reason: Option<String>,
     #[schema(value_type = String)]
     started_at: Timestamp,
     passed: i64,
@@ -88,6 +90,7 @@ impl From<RunBrief> for LatestRun {
         Self {
             run_id: run.id,
             status: run.status,
+            status_reason: run.status_reason,
             started_at: run.start_time,
             passed: run.totals.passed_tests,
             failed: run.totals.failed_tests,
