@@ -8,7 +8,7 @@ use callboard_query::shapes::RunItem;
 use crate::components::outcome_bar::counts;
 use crate::components::{OutcomeBar, Progress, Sorting};
 use crate::filters;
-use crate::outcome::Tone;
+use crate::outcome::{Tone, Toned};
 
 /// A run with what its row draws.
 pub(crate) struct Row {

@@ -15,7 +15,7 @@ use callboard_query::run_views::{self, SpecSort};
 use callboard_query::shapes::ExecutionItem;
 use serde::Serialize;
 
-use super::{Head, facts};
+use super::Head;
 use crate::address::chosen;
 use crate::components::{Choice, FileTree, FilterBar, OutcomeCount, Pager, Sorting};
 use crate::filters;
@@ -190,7 +190,6 @@ struct Group {
 struct ExecutionsTab {
     shell: Shell,
     head: Head,
-    global_errors: Vec<String>,
     filters: FilterBar,
     /// The files of the run, where the list goes by them.
     tree: Option<FileTree>,
@@ -242,7 +241,6 @@ pub(super) async fn tab(
         count(&mut groups, &head);
     }
     answer(&ExecutionsTab {
-        global_errors: facts::global_errors(&head.run.metadata),
         filters: asked.bar(&visit, &head.run.item.browsers).tally("execution", tally.0, tally.1, tally.2),
         tree,
         groups,

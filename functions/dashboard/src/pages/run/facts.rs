@@ -17,7 +17,7 @@ const MAX_ON_ONE_LINE: usize = 12;
 const MAX_LINK_CHARS: usize = 2_048;
 /// The least a timeout in milliseconds has.
 const SHORTEST_TIMEOUT_MS: i64 = 1_000;
-/// Shown elsewhere on the page.
+/// Shown elsewhere on the page; runs of before have their errors here.
 const ELSEWHERE: [&str; 1] = ["globalErrors"];
 
 /// Facts that belong together: one top-level entry of the metadata.
@@ -58,13 +58,6 @@ pub(crate) fn groups(metadata: &Value) -> Vec<Group> {
     groups.insert(0, plain);
     groups.retain(|group| !group.rows.is_empty());
     groups
-}
-
-/// Errors outside of any test, such as a global setup that failed.
-pub(crate) fn global_errors(metadata: &Value) -> Vec<String> {
-    let errors = metadata.get("globalErrors").and_then(Value::as_array);
-    let texts = errors.into_iter().flatten().filter_map(Value::as_str);
-    texts.take(MAX_ROWS).map(str::to_owned).collect()
 }
 
 fn flatten(value: &Value, name: String, depth: usize, rows: &mut Vec<Fact>) {

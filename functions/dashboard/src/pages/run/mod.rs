@@ -28,6 +28,7 @@ use crate::components::{
     InPlace, LinkPanel, LiveRun, OutcomeBar, OutcomeCount, Progress, name_of, outcome_counts,
 };
 use crate::filters;
+use crate::outcome::Toned;
 use crate::shell::Shell;
 use crate::visit::{Visit, answer};
 
@@ -102,6 +103,11 @@ struct Head {
 }
 
 impl Head {
+    /// The class that carries the colour of its result.
+    fn result_class(&self) -> &'static str {
+        self.run.item.brief.status.tone().class()
+    }
+
     /// What the title of the page begins with, so that tabs can be told apart
     /// in a history.
     fn tab_title(&self) -> &'static str {
