@@ -38,6 +38,7 @@ mod paging;
 mod performance;
 mod projects_admin;
 mod reading;
+mod red_runs;
 mod report_uploads;
 mod retention;
 mod rows;
