@@ -66,6 +66,10 @@ pub enum PasswordRefused {
     /// Too many bytes.
     #[error("password must have at most {MAX_BYTES} bytes.")]
     TooLong,
+    /// It has a control character. Of a trailing NUL nothing would reach the
+    /// hash: HMAC pads short keys with NULs (RFC 2104).
+    #[error("password must not contain control characters such as NUL, tabs or line breaks.")]
+    ControlCharacter,
     /// It stands in lists that attackers try first.
     #[error("password is one of the most common ones; choose another.")]
     Common,
@@ -92,13 +96,17 @@ impl PasswordRemark {
 
 impl PasswordRules {
     /// Judges a new password. It is taken exactly as it came: nothing is
-    /// trimmed or normalised, and no kind of character is required.
+    /// trimmed or normalised, no kind of character is required, and only
+    /// control characters are refused.
     ///
     /// # Errors
     /// [`PasswordRefused`].
     pub fn judge(&self, password: &str) -> Result<Option<PasswordRemark>, PasswordRefused> {
         if password.len() > MAX_BYTES {
             return Err(PasswordRefused::TooLong);
+        }
+        if password.chars().any(char::is_control) {
+            return Err(PasswordRefused::ControlCharacter);
         }
         if password.chars().count() < self.min_chars {
             return Err(PasswordRefused::TooShort(self.min_chars));
@@ -146,10 +154,12 @@ pub fn hash(password: &str) -> Result<String, SealingFailed> {
 
 /// Checks a password against the stored hash. Without one (no such account,
 /// an account without a password, a disabled account) and for a damaged one
-/// the same work is done for nothing.
+/// the same work is done for nothing; so it is for a password with a NUL, which
+/// scrypt cannot tell from the one without its trailing NULs.
 #[must_use]
 pub fn verify(password: &str, stored: Option<&str>) -> Verdict {
-    let stored = stored.filter(|_| password.len() <= MAX_BYTES).and_then(Stored::parse);
+    let can_match = password.len() <= MAX_BYTES && !password.contains('\0');
+    let stored = stored.filter(|_| can_match).and_then(Stored::parse);
     let Some(Stored { cost, salt, key }) = stored else {
         let cost = Cost { log_n: LOG_N, parallelism: PARALLELISM };
         let short = if password.len() <= MAX_BYTES { password } else { "" };
@@ -259,6 +269,39 @@ mod tests {
         assert_eq!(verify("password", None), Verdict::Wrong);
         assert_eq!(verify(&"a".repeat(MAX_BYTES + 1), None), Verdict::Wrong);
         assert!(hash(&"a".repeat(MAX_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn a_password_with_a_nul_signs_nobody_in() {
+        let stored = hash("correct horse").unwrap();
+        for padded in ["correct horse\0", "correct horse\0\0\0\0\0", "correct\0horse", "\0"] {
+            assert_eq!(verify(padded, Some(&stored)), Verdict::Wrong, "{padded:?}");
+        }
+        // Stored before NULs were refused: without its NULs it is what scrypt was given.
+        let short = hash("abc\0\0\0\0\0").unwrap();
+        assert_eq!(verify("abc\0\0\0\0\0", Some(&short)), Verdict::Wrong);
+        assert_eq!(verify("abc", Some(&short)), Verdict::Right { needs_rehash: false });
+        let long = "long enough to be hashed before it is a key: ".repeat(2);
+        let stored = hash(&long).unwrap();
+        assert_eq!(verify(&long, Some(&stored)), Verdict::Right { needs_rehash: false });
+        assert_eq!(verify(&format!("{long}\0"), Some(&stored)), Verdict::Wrong);
+    }
+
+    #[test]
+    fn control_characters_are_refused_in_new_passwords() {
+        let rules = PasswordRules { min_chars: MIN_CHARS, blocklist: Blocklist::Off };
+        for control in [
+            "abc\0\0\0\0\0",
+            "long enough\0",
+            "\0long enough",
+            "long\tenough",
+            "long enough\r\n",
+            "long\u{7f}enough",
+            "long\u{85}enough",
+        ] {
+            assert_eq!(rules.judge(control), Err(PasswordRefused::ControlCharacter), "{control:?}");
+        }
+        assert_eq!(rules.judge("пароль 秘密 🔑"), Ok(None));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod audited;
 mod configuration;
 mod enabling;
+mod control_characters;
 mod login;
 mod mail_encryption;
 mod mails;
