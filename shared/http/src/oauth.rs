@@ -12,9 +12,9 @@ use oauth2::{
 use serde_json::Value;
 
 use crate::config::oauth::{OauthConfig, ProviderConfig};
-use crate::egress::{EgressError, FixedHost};
+use crate::egress::{EgressError, FixedHost, JsonPage, Next};
 
-/// Organisations are listed in pages of this many.
+/// Most organisations a page is asked for.
 const ORGANISATIONS_PER_PAGE: usize = 100;
 /// Nobody is in more organisations than fit on this many pages.
 const MAX_ORGANISATION_PAGES: usize = 20;
@@ -172,18 +172,29 @@ impl<'c> Dialogue<'c> {
         if self.provider != Provider::Codehost || allowlist.organisations.is_empty() {
             return Ok(());
         }
+        let numbered =
+            |page: usize| format!("{}/orgs?per_page={ORGANISATIONS_PER_PAGE}&page={page}", self.userinfo_url);
+        let mut address = numbered(1);
         for page in 1..=MAX_ORGANISATION_PAGES {
-            let address = format!("{}/orgs?per_page={ORGANISATIONS_PER_PAGE}&page={page}", self.userinfo_url);
             // An error counts as not being a member.
-            let Ok(list) = self.http.json(&address, Some(token)).await else { break };
-            let logins: Vec<&str> =
-                list.as_array().into_iter().flatten().filter_map(|entry| entry["login"].as_str()).collect();
+            let Ok(JsonPage { document, next }) = self.http.json_page(&address, Some(token)).await else {
+                break;
+            };
+            let logins: Vec<&str> = document
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| entry["login"].as_str())
+                .collect();
             if allowlist.admits_organisations(logins.iter().copied()) {
                 return Ok(());
             }
-            if logins.len() < ORGANISATIONS_PER_PAGE {
-                break;
-            }
+            // A code host may send shorter pages than it was asked for; a short one ends only a list without links.
+            address = match next {
+                Next::At(address) => address,
+                Next::NotSaid if logins.len() >= ORGANISATIONS_PER_PAGE => numbered(page + 1),
+                Next::NotSaid | Next::Last => break,
+            };
         }
         Err(DialogueError::Refused(OauthRefusal::OrganisationNotAllowed))
     }

@@ -1,6 +1,7 @@
 //! Signing in at a provider, and linking an account there, against a real
 //! provider process on both databases.
 
+mod organisations;
 mod refused;
 
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use base64ct::{Base64UrlUnpadded, Encoding};
 use bytes::Bytes;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, LINK};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -41,9 +41,12 @@ struct Knowledge {
     profile: Value,
     emails: Value,
     organisations: Vec<String>,
+    page_size: Option<usize>,
+    next_page: Option<String>,
     codes: HashMap<String, Value>,
     issued: u64,
     token_requests: u64,
+    organisation_requests: u64,
 }
 
 impl Drop for Provider {
@@ -108,6 +111,23 @@ impl Provider {
     /// The organisations the code host will list.
     pub fn set_organisations(&self, names: impl IntoIterator<Item = String>) {
         lock(&self.known).organisations = names.into_iter().collect();
+    }
+
+    /// The code host lists organisations in pages of this many at most, linked
+    /// with `rel="next"`, however many are asked for.
+    pub fn set_page_size(&self, organisations: usize) {
+        lock(&self.known).page_size = Some(organisations);
+    }
+
+    /// Every page of organisations names this address as the next one.
+    pub fn set_next_page(&self, address: Option<String>) {
+        lock(&self.known).next_page = address;
+    }
+
+    /// How often organisations were asked for.
+    #[must_use]
+    pub fn organisation_requests(&self) -> u64 {
+        lock(&self.known).organisation_requests
     }
 
     /// How often a code was presented to it.
@@ -199,9 +219,21 @@ async fn organisations(
     if !has_token(&headers) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    let size = page.get("per_page").copied().unwrap_or(30);
-    let first = size * (page.get("page").copied().unwrap_or(1).max(1) - 1);
-    let known = lock(&known);
-    let names = known.organisations.iter().skip(first).take(size);
-    Json(names.map(|login| json!({ "login": login })).collect::<Vec<_>>()).into_response()
+    let mut known = lock(&known);
+    known.organisation_requests += 1;
+    let asked = page.get("per_page").copied().unwrap_or(30);
+    let size = known.page_size.unwrap_or(asked).min(asked);
+    let number = page.get("page").copied().unwrap_or(1).max(1);
+    let names = known.organisations.iter().skip(size * (number - 1)).take(size);
+    let list = Json(names.map(|login| json!({ "login": login })).collect::<Vec<_>>());
+    let mut links = vec![format!("<{}/user/orgs?per_page={asked}&page=1>; rel=\"first\"", known.address)];
+    if let Some(next) = &known.next_page {
+        links.push(format!("<{next}>; rel=\"next\""));
+    } else if known.organisations.len() > size * number {
+        links.push(format!("</user/orgs?per_page={asked}&page={}>; rel=\"next\"", number + 1));
+    }
+    match known.page_size.is_some() || known.next_page.is_some() {
+        true => ([(LINK, links.join(", "))], list).into_response(),
+        false => list.into_response(),
+    }
 }

@@ -3,6 +3,7 @@
 //! environment names, without redirects, so that no answer leads anywhere
 //! else, and [`UserUrl`] for addresses that callers name.
 
+mod pagination;
 mod targets;
 mod user_url;
 
@@ -12,6 +13,7 @@ use futures::StreamExt;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, USER_AGENT};
 use serde_json::Value;
 
+pub use pagination::Next;
 pub use targets::Allowed;
 pub use user_url::{Answer, Lookup, SystemLookup, UserUrl};
 
@@ -90,6 +92,19 @@ impl FixedHost {
     /// # Errors
     /// [`EgressError`].
     pub async fn json(&self, address: &str, access_token: Option<&str>) -> Result<Value, EgressError> {
+        Ok(self.json_page(address, access_token).await?.document)
+    }
+
+    /// Asks for one page of a list, and says where the next one is.
+    ///
+    /// # Errors
+    /// [`EgressError`]; [`EgressError::Refused`] when the next page is on
+    /// another origin, which must not receive the token.
+    pub async fn json_page(
+        &self,
+        address: &str,
+        access_token: Option<&str>,
+    ) -> Result<JsonPage, EgressError> {
         let mut request = http::Request::get(address).header(ACCEPT, "application/json");
         if let Some(token) = access_token {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(http::Error::from)?;
@@ -100,8 +115,22 @@ impl FixedHost {
         if !answer.status().is_success() {
             return Err(EgressError::Status(answer.status()));
         }
-        serde_json::from_slice(answer.body()).map_err(|_| EgressError::NotJson)
+        let next = match pagination::next(answer.headers()) {
+            Next::At(target) => Next::At(pagination::on_same_origin(address, &target)?),
+            other => other,
+        };
+        let document = serde_json::from_slice(answer.body()).map_err(|_| EgressError::NotJson)?;
+        Ok(JsonPage { document, next })
     }
+}
+
+/// One page of a list.
+#[derive(Debug)]
+pub struct JsonPage {
+    /// Its content.
+    pub document: Value,
+    /// Where the next page is.
+    pub next: Next,
 }
 
 /// Reads a body up to a number of bytes; what is longer is cut, or refused.

@@ -1,0 +1,117 @@
+//! Lists in pages: `Link: <…>; rel="next"` (RFC 8288), as code hosts send it.
+
+use http::HeaderMap;
+use http::header::LINK;
+use url::Url;
+
+use super::EgressError;
+
+/// Where the next page of a list is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// At this address.
+    At(String),
+    /// There is none.
+    Last,
+    /// The answer has no `Link` header.
+    NotSaid,
+}
+
+/// What the `Link` headers of an answer say about the next page.
+pub(super) fn next(headers: &HeaderMap) -> Next {
+    let mut links = headers.get_all(LINK).iter().peekable();
+    if links.peek().is_none() {
+        return Next::NotSaid;
+    }
+    let target = links.filter_map(|value| value.to_str().ok()).find_map(next_target);
+    target.map_or(Next::Last, |target| Next::At(target.to_owned()))
+}
+
+/// The target of the link whose relations include `next`.
+fn next_target(mut header: &str) -> Option<&str> {
+    while let Some((_, rest)) = header.split_once('<') {
+        let (target, rest) = rest.split_once('>')?;
+        let (mut parameters, rest) = cut(rest, ',');
+        while !parameters.is_empty() {
+            let (parameter, more) = cut(parameters, ';');
+            if is_next(parameter) {
+                return Some(target);
+            }
+            parameters = more;
+        }
+        header = rest;
+    }
+    None
+}
+
+/// Cuts a text at the first separator outside of quotes.
+fn cut(text: &str, separator: char) -> (&str, &str) {
+    let mut is_quoted = false;
+    let end = text.find(|char: char| {
+        is_quoted ^= char == '"';
+        char == separator && !is_quoted
+    });
+    end.map_or((text, ""), |end| (&text[..end], &text[end + separator.len_utf8()..]))
+}
+
+fn is_next(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else { return false };
+    let relations = value.trim().trim_matches('"');
+    name.trim().eq_ignore_ascii_case("rel")
+        && relations.split_ascii_whitespace().any(|relation| relation.eq_ignore_ascii_case("next"))
+}
+
+/// The absolute address of a next page.
+///
+/// # Errors
+/// [`EgressError::Refused`] for another origin than that of `address`.
+pub(super) fn on_same_origin(address: &str, target: &str) -> Result<String, EgressError> {
+    let base = Url::parse(address).map_err(|_| EgressError::Refused)?;
+    let next = base.join(target).map_err(|_| EgressError::Refused)?;
+    let names_nobody = next.username().is_empty() && next.password().is_none();
+    if next.origin() == base.origin() && names_nobody { Ok(next.into()) } else { Err(EgressError::Refused) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn of(values: &[&'static str]) -> Next {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(LINK, HeaderValue::from_static(value));
+        }
+        next(&headers)
+    }
+
+    #[test]
+    fn the_next_page_is_found_among_the_links() {
+        let at = |target: &str| Next::At(target.to_owned());
+        assert_eq!(of(&[]), Next::NotSaid);
+        assert_eq!(of(&["</orgs?page=1>; rel=\"prev\""]), Next::Last);
+        assert_eq!(of(&["</a>; rel=\"first\", </b?x=1,2>; rel=\"next\""]), at("/b?x=1,2"));
+        assert_eq!(of(&["</a>; title=\"a, <b>; rel=next\"; rel=last"]), Next::Last);
+        assert_eq!(of(&["</a>; rel=last", "</b>;REL=\"last Next\""]), at("/b"));
+        assert_eq!(of(&["</a"]), Next::Last);
+    }
+
+    #[test]
+    fn the_next_page_is_on_the_same_origin() {
+        let base = "https://api.example.org/user/orgs?page=1";
+        let next = |target| on_same_origin(base, target).ok();
+        assert_eq!(next("?page=2").as_deref(), Some("https://api.example.org/user/orgs?page=2"));
+        assert_eq!(next("/x").as_deref(), Some("https://api.example.org/x"));
+        for elsewhere in [
+            "http://api.example.org/x",
+            "https://api.example.org:8443/x",
+            "https://evil.example/x",
+            "//evil.example/x",
+            "https://me@api.example.org/x",
+            "javascript:x",
+        ] {
+            assert_eq!(next(elsewhere), None, "{elsewhere}");
+        }
+    }
+}
