@@ -93,6 +93,7 @@ pub(crate) async fn send_notice(ctx: JobContext, job: NoticeMail) -> Result<Outc
             let Some(link) = user.oauth else { return Ok(Outcome::Done) };
             About::OauthLinked { username, provider: link.provider }
         }
+        Notice::ProviderUnlinked => About::OauthUnlinked { username },
     };
     sent(&ctx, job.address, about).await
 }

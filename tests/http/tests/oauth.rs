@@ -2,6 +2,7 @@
 //! provider process on both databases.
 
 mod organisations;
+mod refresh;
 mod refused;
 
 use std::collections::BTreeMap;

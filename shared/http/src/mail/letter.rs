@@ -107,6 +107,16 @@ impl Letter {
             },
         })
     }
+            About::OauthUnlinked { username } => Self {
+                subject: "A way to sign in was removed",
+                parts: vec![
+                    Part::Says(format!(
+                        "The account {} is no longer linked to a sign-in provider.",
+                        shown(username)
+                    )),
+                    Part::Says(unexpected),
+                ],
+            },
 
     /// The subject: always one of the sentences above, never a value.
     pub(super) const fn subject(&self) -> &'static str {
@@ -200,6 +210,7 @@ mod tests {
             About::EmailChanged { username: username.clone() },
             About::OauthLinked { username: username.clone(), provider: username },
         ]
+            About::OauthUnlinked { username: username.clone() },
     }
 
     #[test]
@@ -224,10 +235,10 @@ mod tests {
             .collect();
         let verify = Some("https://tests.example.org/verify#token=srp_abc".to_owned());
         let reset = Some("https://tests.example.org/reset#token=srp_abc".to_owned());
-        assert_eq!(addresses, [verify, reset.clone(), reset, None, None, None]);
+        assert_eq!(addresses, [verify, reset.clone(), reset, None, None, None, None]);
         let sent_without =
             every_kind("ada").iter().filter(|about| Letter::about(about, None).is_some()).count();
-        assert_eq!(sent_without, 3);
+        assert_eq!(sent_without, 4);
         let odd = About::ResetPassword { username: "ada".to_owned(), token: "x\" onclick=\"".to_owned() };
         assert!(Letter::about(&odd, Some(&site())).is_none());
     }

@@ -76,6 +76,11 @@ pub enum About {
         /// The provider, as people know it.
         provider: String,
     },
+    /// The account can no longer be entered by signing in at a provider.
+    OauthUnlinked {
+        /// Name of the account.
+        username: String,
+    },
 }
 
 impl std::fmt::Debug for Mail {

@@ -12,6 +12,7 @@ use callboard_store::accounts::{api_keys, sessions, tokens};
 use serde_json::json;
 
 use super::mails::{self, Notice};
+use super::masking::masked_address_change;
 use super::users::{accepted, locked, one};
 use super::{AccountRule, Acting};
 use crate::shapes::User;
@@ -92,6 +93,9 @@ pub async fn edit(
     let mut detail = json!({ "changed": changed.names });
     if row.role != before.role {
         detail["role"] = json!({ "from": before.role.as_str(), "to": row.role.as_str() });
+    }
+    if changed.names.contains(&"email") {
+        detail["email"] = masked_address_change(&before, &row);
     }
     let recorded = acting.record(&mut session, action, ("user", row.id.get()), None, detail).await?;
     let shown = one(&mut session, &row).await?;

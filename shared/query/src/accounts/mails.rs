@@ -71,6 +71,8 @@ pub enum Notice {
     EmailChanged,
     /// A provider's account was linked.
     ProviderLinked,
+    /// The provider's account was unlinked.
+    ProviderUnlinked,
 }
 
 impl Notice {
@@ -80,6 +82,7 @@ impl Notice {
             Self::PasswordReset => "password_reset",
             Self::EmailChanged => "email_changed",
             Self::ProviderLinked => "provider_linked",
+            Self::ProviderUnlinked => "provider_unlinked",
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod invitations;
 pub mod invite_mail;
 pub mod mails;
 pub mod members;
+mod masking;
 pub mod own;
 pub mod passwords;
 pub mod providers;

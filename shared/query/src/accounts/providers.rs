@@ -15,8 +15,10 @@ use callboard_store::accounts::users::{self, Email, EmailSource, OauthLink, Save
 use callboard_store::accounts::{invitations, sessions, used_states};
 use callboard_store::audit::Recorded;
 use callboard_store::{Session, Store, StoreError, boxed};
+use serde_json::{Map, Value, json};
 
 use super::mails::{self, Notice};
+use super::masking::{mask_name, masked_address_change};
 use super::sign_in::{SignedIn, begin_session, by_subject, detail};
 use super::visitor::Visitor;
 use crate::{QueryError, Result};
@@ -115,14 +117,73 @@ async fn returning(session: &mut Session, user: UserId, arrival: Arrival<'_>) ->
     }
     let before = user.clone();
     refresh(session, &mut user, arrival).await?;
+    let mut noted = vec![note(session, AuditAction::OauthSucceeded, &user, arrival).await?];
     if user != before {
         user.updated_at = arrival.now;
+        let refreshed = Refreshed::between(&before, &user);
+        if refreshed.address {
+            // As for every change of address: other sessions end, and mailed links open nothing.
+            user.session_epoch += 1;
+            sessions::revoke_all(session, user.id, None, arrival.now).await?;
+            tokens::void_all(session, user.id, arrival.now).await?;
+        }
         if users::save(session, &user).await? != Saved::Done {
             return Ok(None);
         }
+        if refreshed.address {
+            mails::notify(session, &before, Notice::EmailChanged, arrival.now).await?;
+        }
+        if let Some((action, mut changes)) = refreshed.audit(&before, &user) {
+            changes.extend(detail("provider", arrival.provider.as_str()));
+            let visitor = by_subject(arrival.visitor, user.id);
+            noted.push(visitor.note(session, action, Some(user.id), changes, arrival.now).await?);
+        }
     }
-    let noted = note(session, AuditAction::OauthSucceeded, &user, arrival).await?;
-    Ok(Some(Ok((user, vec![noted]))))
+    Ok(Some(Ok((user, noted))))
+}
+
+/// What the provider's profile changed of an account.
+#[derive(Debug, Clone, Copy)]
+struct Refreshed {
+    name: bool,
+    address: bool,
+    avatar: bool,
+}
+
+impl Refreshed {
+    fn between(before: &UserRow, after: &UserRow) -> Self {
+        Self {
+            name: before.name != after.name,
+            address: address_key(before) != address_key(after),
+            avatar: before.avatar != after.avatar,
+        }
+    }
+
+    /// The audit entry, with old and new values masked; none when only how the
+    /// address was proven changed.
+    fn audit(self, before: &UserRow, after: &UserRow) -> Option<(AuditAction, Map<String, Value>)> {
+        let fields = [("name", self.name), ("email", self.address), ("avatar", self.avatar)];
+        let names: Vec<&str> =
+            fields.iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| *name).collect();
+        let action = match names.as_slice() {
+            [] => return None,
+            ["email"] => AuditAction::EmailChanged,
+            _ => AuditAction::UserChanged,
+        };
+        let mut detail = detail("changed", names);
+        if self.name {
+            let masked = |user: &UserRow| user.name.as_deref().map(mask_name);
+            detail.insert("name".to_owned(), json!({ "from": masked(before), "to": masked(after) }));
+        }
+        if self.address {
+            detail.insert("email".to_owned(), masked_address_change(before, after));
+        }
+        Some((action, detail))
+    }
+}
+
+fn address_key(user: &UserRow) -> Option<String> {
+    user.email.as_ref().map(|email| email_key(&email.address))
 }
 
 async fn adopt(session: &mut Session, user: UserId, arrival: Arrival<'_>) -> Step {
@@ -146,14 +207,17 @@ async fn adopt(session: &mut Session, user: UserId, arrival: Arrival<'_>) -> Ste
     Ok(step)
 }
 
-/// Gives an account a way in at a provider. Links to set its password that are
-/// still on their way lead nowhere then: whoever holds one is not asked for.
+/// Links an account to a provider. Name and address stay: whoever holds a
+/// session could otherwise take the account over with *forgot password*. The
+/// provider's avatar fills an empty one. Mailed links to set a password expire.
 async fn attach(session: &mut Session, mut user: UserRow, arrival: Arrival<'_>) -> Step {
     user.oauth =
         Some(OauthLink { provider: arrival.provider.as_str().to_owned(), id: arrival.profile.id.clone() });
     user.session_epoch += 1;
     user.updated_at = arrival.now;
-    refresh(session, &mut user, arrival).await?;
+    if user.avatar.is_none() {
+        user.avatar.clone_from(&arrival.profile.avatar);
+    }
     Ok(match users::save(session, &user).await? {
         Saved::Done => {
             for purpose in [TokenPurpose::Reset, TokenPurpose::Invite] {
@@ -312,6 +376,7 @@ pub async fn unlink(
     user.updated_at = now;
     users::save(&mut session, &user).await?;
     sessions::move_to_epoch(&mut session, acting.sid_hash, user.session_epoch).await?;
+    mails::notify(&mut session, &user, Notice::ProviderUnlinked, now).await?;
     let detail = detail("provider", provider.as_str());
     let noted = visitor.note(&mut session, AuditAction::OauthUnlinked, Some(user.id), detail, now).await?;
     session.commit().await?;
