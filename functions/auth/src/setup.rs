@@ -24,7 +24,7 @@ use crate::session::LoginAnswer;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetupStatus {
-    /// True while there is no account and callers have to sign in.
+    /// True until the first administrator was created, where callers have to sign in.
     needs_setup: bool,
 }
 
@@ -37,8 +37,9 @@ pub(crate) async fn status(State(state): State<AppState>) -> Result<Json<SetupSt
 
 /// Creates the first administrator and signs them in.
 ///
-/// Works once, while there is no account. Of several calls at the same time
-/// one succeeds.
+/// Works once in the life of an installation, and only while there is no
+/// account. Of several calls at the same time one succeeds. When every account
+/// is gone, `callboard grant-administrator` creates one.
 #[utoipa::path(post, path = "/api/auth/setup", tag = "auth", request_body = SetupBody,
     responses(
         (status = 200, description = "Created and signed in; sets the session cookie", body = LoginAnswer),

@@ -1,17 +1,20 @@
 //! The first time that callers have to sign in, and ways back in.
 
 use callboard_auth::token::NewToken;
-use callboard_auth::username::username_key;
+use callboard_auth::username::{judge_username, username_key};
 use callboard_domain::account::Role;
 use callboard_domain::audit::AuditAction;
+use callboard_domain::ids::UserId;
 use callboard_domain::time::Timestamp;
+use callboard_store::accounts::assignments;
 use callboard_store::accounts::tokens::TokenPurpose;
-use callboard_store::accounts::{assignments, users};
-use callboard_store::audit::{self, Actor, AuditEvent};
+use callboard_store::accounts::users::{self, Saved, SetupState, UserRow};
+use callboard_store::audit::{self, Actor, AuditEvent, Recorded};
 use callboard_store::runs::tokens;
-use callboard_store::{Store, StoreError, boxed, instance};
+use callboard_store::{Session, Store, StoreError, boxed, instance};
 
 use super::mails;
+use super::refusal::AccountRefusal;
 use super::sign_in::detail;
 use super::visitor::Visitor;
 use crate::{Entity, QueryError, Result};
@@ -113,16 +116,26 @@ pub async fn is_locked_out(store: &Store) -> Result<bool> {
 }
 
 /// Makes an account an administrator's that can sign in, and a token to set
-/// its password with. For whoever has the machine and no way in.
+/// its password with. For whoever has the machine and no way in. When every
+/// account is gone after the set-up, it creates one.
 ///
 /// # Errors
-/// [`QueryError::NotFound`] when no account has the name;
+/// [`QueryError::NotFound`] when there are accounts and none has the name;
+/// [`QueryError::Account`] for a name no account can have;
 /// [`QueryError::Store`] when the database refuses.
 #[boxed]
 pub async fn grant_administrator(store: &Store, username: &str, now: Timestamp) -> Result<NewToken> {
     let mut session = store.db().begin().await?;
     let missing = || QueryError::not_found(Entity::User, username);
-    let found = users::by_name(&mut session, &username_key(username)).await?.ok_or_else(missing)?;
+    let Some(found) = users::by_name(&mut session, &username_key(username)).await? else {
+        if users::setup_state(&mut session).await? != SetupState::NoAccountLeft {
+            return Err(missing());
+        }
+        let (user, noted) = create_administrator(&mut session, username, now).await?;
+        session.commit().await?;
+        noted.committed();
+        return mails::mint(store, user, TokenPurpose::Reset, None, now).await;
+    };
     let mut user = users::lock(&mut session, found.id).await?.ok_or_else(missing)?;
     user.role = Role::Administrator;
     user.disabled_at = None;
@@ -135,4 +148,34 @@ pub async fn grant_administrator(store: &Store, username: &str, now: Timestamp) 
     session.commit().await?;
     noted.committed();
     mails::mint(store, user.id, TokenPurpose::Reset, None, now).await
+}
+
+async fn create_administrator(
+    session: &mut Session,
+    username: &str,
+    now: Timestamp,
+) -> Result<(UserId, Recorded)> {
+    judge_username(username).map_err(|refused| AccountRefusal::field("username", refused))?;
+    let user = UserRow {
+        id: users::new_id(session).await?,
+        username: username.to_owned(),
+        username_key: username_key(username),
+        password: String::new(),
+        role: Role::Administrator,
+        name: None,
+        email: None,
+        avatar: None,
+        oauth: None,
+        session_epoch: 0,
+        disabled_at: None,
+        created_at: now,
+        updated_at: now,
+    };
+    if users::insert(session, &user).await? != Saved::Done {
+        return Err(AccountRefusal::SetupUnavailable.into());
+    }
+    let detail = detail("by", "grant-administrator");
+    let noted =
+        Visitor::default().note(session, AuditAction::UserCreated, Some(user.id), detail, now).await?;
+    Ok((user.id, noted))
 }

@@ -7,6 +7,7 @@ use callboard_domain::account::Role;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::time::Timestamp;
 use callboard_store::Store;
+pub use callboard_store::accounts::users::SetupState;
 use callboard_store::accounts::users::{self, Saved, UserRow};
 use callboard_store::boxed;
 use serde_json::Map;
@@ -40,13 +41,21 @@ impl FirstAdministrator {
     }
 }
 
-/// Whether the first administrator is still to be made.
+/// How far the first set-up has come.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
 #[boxed]
+pub async fn state(store: &Store) -> Result<SetupState> {
+    Ok(users::setup_state(&mut store.db().read().await?).await?)
+}
+
+/// Whether the first administrator is still to be made.
+///
+/// # Errors
+/// As [`state`].
 pub async fn is_needed(store: &Store) -> Result<bool> {
-    Ok(!users::any(&mut store.db().read().await?).await?)
+    Ok(state(store).await? == SetupState::Needed)
 }
 
 /// Makes the first administrator and signs them in. Of any number of callers

@@ -141,6 +141,9 @@ macro_rules! select_user {
 statements! {
     /// Whether there is an account at all.
     ANY = "SELECT EXISTS (SELECT 1 FROM users)";
+    /// Whether there is an account, and whether the first administrator was ever made.
+    SETUP_STATE = "SELECT EXISTS (SELECT 1 FROM users), \
+                   EXISTS (SELECT 1 FROM instance_state WHERE key = 'setup_done')";
     /// The one first account: a row is returned to exactly one caller.
     CLAIM_SETUP = "INSERT INTO instance_state (key, value, updated_at) SELECT 'setup_done', '1', CAST($1 AS BIGINT) \
                    WHERE NOT EXISTS (SELECT 1 FROM users) ON CONFLICT (key) DO NOTHING";
@@ -233,6 +236,31 @@ pub async fn any(session: &mut Session) -> Result<bool> {
 /// [`StoreError::Database`] when the database refuses.
 pub async fn has_administrator(session: &mut Session) -> Result<bool> {
     session.one(&HAS_ADMINISTRATOR, args![]).await?.reader().flag()
+}
+
+/// How far the first set-up of an installation has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetupState {
+    /// The first administrator is still to be made.
+    Needed,
+    /// There are accounts.
+    Done,
+    /// It was done once, and no account is left.
+    NoAccountLeft,
+}
+
+/// How far the first set-up has come.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn setup_state(session: &mut Session) -> Result<SetupState> {
+    let row = session.one(&SETUP_STATE, args![]).await?;
+    let mut row = row.reader();
+    Ok(match (row.flag()?, row.flag()?) {
+        (true, _) => SetupState::Done,
+        (false, true) => SetupState::NoAccountLeft,
+        (false, false) => SetupState::Needed,
+    })
 }
 
 /// Claims the right to create the first account. Of any number of callers at

@@ -1,6 +1,9 @@
 //! The first administrator.
 
+use callboard_domain::ids::UserId;
+use callboard_query::accounts::enabling;
 use callboard_store::Backend;
+use callboard_store::accounts::users;
 use callboard_test_support::accounts::PASSWORD;
 use callboard_test_support::{
     Answer, Client, Service, TestDatabase, for_each_secured_service, for_each_service,
@@ -8,7 +11,7 @@ use callboard_test_support::{
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::{code, is_signed_in, me, patiently, refusal, refused, secured_with};
+use super::{code, is_signed_in, me, patiently, refusal, refused, secured_with, sign_in};
 
 const SETUP: &str = "/api/auth/setup";
 
@@ -89,6 +92,45 @@ async fn of_many_first_callers_one_wins_on_sqlite() {
 #[tokio::test]
 async fn of_many_first_callers_one_wins_on_postgres() {
     one_of_many(Backend::Postgres).await;
+}
+
+#[tokio::test]
+async fn a_service_that_was_set_up_is_not_set_up_again_when_its_accounts_are_gone() {
+    for_each_secured_service(async |service| {
+        let browser = service.client().browser();
+        let created = patiently(&browser, SETUP, ada()).await.success().expect("created");
+        let id = UserId(created["user"]["id"].as_i64().expect("an id"));
+        let mut session = service.state().store().db().begin().await.expect("a transaction");
+        users::delete(&mut session, id).await.expect("deleted");
+        session.commit().await.expect("stored");
+
+        let stranger = service.client().browser();
+        assert_eq!(stranger.json(SETUP).await.expect("status"), json!({ "needsSetup": false }));
+        assert_eq!(me(&stranger).await["needsSetup"], false);
+        let answer = stranger.post(SETUP, &ada()).await.expect("an answer");
+        assert_eq!(refusal(&answer), refused(400, "setup_unavailable"));
+        let people = stranger.with_header("accept", "text/html").expect("a header");
+        for (path, status) in [("/setup", 200), ("/login", 200), ("/projects", 401)] {
+            let page = people.get(path).await.expect("a page");
+            let text = page.text();
+            assert_eq!(page.status, status, "{path}");
+            assert!(
+                text.contains("callboard grant-administrator") && !text.contains("<form"),
+                "{path}: {text}"
+            );
+        }
+
+        // The command the pages name creates an account, once there is none.
+        let (store, now) = (service.state().store(), service.state().now());
+        assert!(enabling::grant_administrator(store, "x", now).await.is_err(), "no name for an account");
+        let token = enabling::grant_administrator(store, "grace", now).await.expect("a token");
+        assert!(enabling::grant_administrator(store, "another", now).await.is_err(), "there is one now");
+        let body = json!({ "token": token.text, "password": PASSWORD });
+        patiently(&stranger, "/api/auth/reset-password", body).await.success().expect("set");
+        sign_in(&stranger, "grace", PASSWORD).await.success().expect("signed in");
+        assert_eq!(me(&stranger).await["user"]["role"], "administrator");
+    })
+    .await;
 }
 
 #[tokio::test]

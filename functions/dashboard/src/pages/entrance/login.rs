@@ -8,7 +8,7 @@ use callboard_auth::oauth::{OauthRefusal, Provider};
 use callboard_auth::session_cookie::RefusedName;
 use callboard_http::extract::{Caller, FromQuery, Query, QueryReader, own_page};
 use callboard_http::{ApiError, AppState, mail};
-use callboard_query::accounts::setup as first_administrator;
+use callboard_query::accounts::setup::{self as first_administrator, SetupState};
 use http::HeaderMap;
 
 use super::{NoticePage, home, notice};
@@ -177,8 +177,10 @@ pub(crate) async fn login(
             }),
         };
     }
-    if first_administrator::is_needed(state.store()).await? {
-        return super::setup::form(&state, "/", asked.refusal);
+    match first_administrator::state(state.store()).await? {
+        SetupState::Needed => return super::setup::form(&state, "/", asked.refusal),
+        SetupState::NoAccountLeft => return super::setup::no_account_left(),
+        SetupState::Done => {}
     }
     let refused = asked.refusal.map(|refusal| {
         let open = || state.cookies().open::<RefusedName>(&headers, state.cookie_form(&headers), state.now());

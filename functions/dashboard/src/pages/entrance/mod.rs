@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use callboard_http::{ApiError, AppState};
-use callboard_query::accounts::setup as first_administrator;
+use callboard_query::accounts::setup::{self as first_administrator, SetupState};
 use http::StatusCode;
 
 pub(crate) use login::{login, name_of};
@@ -38,9 +38,10 @@ pub(crate) struct NoticePage {
 /// that signs in or, while there is no account, the one that creates the
 /// first. The address stays, so the page is there afterwards.
 pub(crate) async fn in_place(state: &AppState, address: &str) -> Result<Response, ApiError> {
-    let mut page = match first_administrator::is_needed(state.store()).await? {
-        true => setup::form(state, "reload", None),
-        false => login::form(state, &login::Place::Of(address), None),
+    let mut page = match first_administrator::state(state.store()).await? {
+        SetupState::Needed => setup::form(state, "reload", None),
+        SetupState::Done => login::form(state, &login::Place::Of(address), None),
+        SetupState::NoAccountLeft => setup::no_account_left(),
     }?;
     *page.status_mut() = StatusCode::UNAUTHORIZED;
     Ok(page)

@@ -6,7 +6,7 @@ use axum::response::Response;
 use callboard_auth::Principal;
 use callboard_http::extract::Caller;
 use callboard_http::{ApiError, AppState};
-use callboard_query::accounts::setup as first_administrator;
+use callboard_query::accounts::setup::{self as first_administrator, SetupState};
 
 use super::login::Refusal;
 use super::{NoticePage, home, notice, password_hint};
@@ -38,6 +38,19 @@ pub(super) fn form(
     })
 }
 
+/// Nobody can sign in, and only whoever has the machine can change that.
+pub(super) fn no_account_left() -> Result<Response, ApiError> {
+    notice(&NoticePage {
+        title: "No account left",
+        sentence:
+            "This service was set up before, but has no accounts any more. Whoever runs it can create an \
+                   administrator on the machine: callboard grant-administrator <username>"
+                .into(),
+        href: "/login",
+        leads_to: "Try again",
+    })
+}
+
 /// The first administrator at its own address.
 pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     if *caller.principal() == Principal::AuthOff {
@@ -53,8 +66,10 @@ pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Resu
     if caller.user_id().is_some() {
         return Ok(home());
     }
-    if first_administrator::is_needed(state.store()).await? {
-        return form(&state, "/", None);
+    match first_administrator::state(state.store()).await? {
+        SetupState::Needed => return form(&state, "/", None),
+        SetupState::NoAccountLeft => return no_account_left(),
+        SetupState::Done => {}
     }
     notice(&NoticePage {
         title: "Already set up",
