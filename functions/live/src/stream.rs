@@ -127,15 +127,15 @@ async fn may_read(
 ) -> Result<RunReader, ApiError> {
     let denied = match caller.role() {
         Some(_) => match resolve::run(ctx, caller.scope(), run).await {
-            Err(QueryError::Denied(denied)) => denied,
+            Err(error @ QueryError::OutOfScope { .. }) => error.into(),
             resolved => return Ok(RunReader::of(resolved?, run)),
         },
-        None => Denied::AuthenticationRequired,
+        None => ApiError::from(Denied::AuthenticationRequired),
     };
     // Whoever feeds the run may read it, whatever else they send.
     match headers.get(TOKEN).and_then(|token| token.to_str().ok()) {
         Some(token) => Ok(RunReader::by_token(ctx, run, token, state.now()).await?),
-        None => Err(denied.into()),
+        None => Err(denied),
     }
 }
 

@@ -92,7 +92,9 @@ impl ToolError {
     /// A failed question about the entity `id`.
     pub(crate) fn about(entity: Entity, id: impl ToString, error: QueryError) -> Self {
         match error {
-            QueryError::Denied(_) => Self::NoAccess { entity, id: id.to_string() },
+            QueryError::Denied(_) | QueryError::OutOfScope { .. } => {
+                Self::NoAccess { entity, id: id.to_string() }
+            }
             other => other.into(),
         }
     }

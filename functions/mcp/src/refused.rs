@@ -3,6 +3,8 @@
 
 use callboard_query::accounts::refused_access::{self, RefusedAccess};
 
+use callboard_store::audit::Target;
+
 use crate::context::Context;
 use crate::error::ToolError;
 use crate::tool::Tool;
@@ -43,9 +45,17 @@ async fn write(context: &Context, tool: &Tool, error: &ToolError) -> Result<(), 
     let limits = state.limits().await.map_err(ToolError::fault)?;
     let now = state.now();
     if is_access {
-        refused_access::note(state.store(), &limits, refused, now).await?;
+        refused_access::note(state.store(), &limits, refused, (target_of(error), None), now).await?;
     } else {
-        refused_access::note_change(state.store(), &limits, refused, (None, None), now).await?;
+        refused_access::note_change(state.store(), &limits, refused, (target_of(error), None), now).await?;
     }
     Ok(())
+}
+
+/// What the arguments named, where the refusal is about it.
+fn target_of(error: &ToolError) -> Option<Target> {
+    let (ToolError::NoAccess { entity, id } | ToolError::NotFound { entity, id }) = error else {
+        return None;
+    };
+    Some(Target { kind: entity.audit_kind(), id: id.parse().ok()? })
 }

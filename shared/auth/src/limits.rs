@@ -81,11 +81,13 @@ pub const NOTED_REFUSAL: Window = Window { name: "noted-refusal", calls: 1, wind
 /// Entries of the audit log about refused sign-ins at a provider, by address:
 /// anybody can come back from one without having been there.
 pub const NOTED_OAUTH: Window = Window { name: "noted-oauth", calls: 20, window_ms: QUARTER_MS };
-/// Entries of the audit log about refused access, by caller, route and reason.
+/// Entries of the audit log about refused access, by caller, route, reason and target.
 pub const NOTED_ACCESS: Window = Window { name: "noted-access", calls: 1, window_ms: HOUR_MS };
 /// The same, by caller alone: whoever tries everything fills nothing.
 pub const NOTED_ACCESS_OF_CALLER: Window =
-    Window { name: "noted-access-caller", calls: 50, window_ms: HOUR_MS };
+    Window { name: "noted-access-caller", calls: 200, window_ms: HOUR_MS };
+/// Entries that say that further refusals of a caller are not listed, by caller.
+pub const NOTED_ACCESS_LIMIT: Window = Window { name: "noted-access-limit", calls: 1, window_ms: HOUR_MS };
 /// Entries of the audit log about changes that could not be made, by caller.
 pub const NOTED_CHANGE: Window = Window { name: "noted-change", calls: 200, window_ms: HOUR_MS };
 /// Changes of a password, by user.

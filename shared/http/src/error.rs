@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use axum::response::{IntoResponse, Response};
+use callboard_domain::ids::ProjectId;
+use callboard_store::audit::Target;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
@@ -50,6 +52,7 @@ struct Inner {
     data: Option<Value>,
     headers: Vec<(HeaderName, HeaderValue)>,
     cause: Option<Box<dyn Error + Send + Sync>>,
+    target: Option<(Target, ProjectId)>,
 }
 
 impl ApiError {
@@ -67,6 +70,7 @@ impl ApiError {
             data: None,
             headers: Vec::new(),
             cause: None,
+            target: None,
         }))
     }
 
@@ -88,6 +92,13 @@ impl ApiError {
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.0.cause = Some(cause.into());
+        self
+    }
+
+    /// Adds what was refused and its project, for the audit log.
+    #[must_use]
+    pub(crate) fn about(mut self, target: Target, project: ProjectId) -> Self {
+        self.0.target = Some((target, project));
         self
     }
 
@@ -300,15 +311,19 @@ impl std::fmt::Display for Chain<'_> {
     }
 }
 
-/// The code of an error, for what looks at answers on their way out.
+/// The code of an error and what it is about, for what looks at answers on
+/// their way out.
 #[derive(Debug, Clone)]
-pub(crate) struct RefusedWith(pub(crate) Cow<'static, str>);
+pub(crate) struct RefusedWith {
+    pub(crate) code: Cow<'static, str>,
+    pub(crate) target: Option<(Target, ProjectId)>,
+}
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.log();
         let mut response = (self.0.status, axum::Json(self.body())).into_response();
-        response.extensions_mut().insert(RefusedWith(self.0.code.clone()));
+        response.extensions_mut().insert(RefusedWith { code: self.0.code.clone(), target: self.0.target });
         for (name, value) in self.0.headers {
             response.headers_mut().append(name, value);
         }

@@ -12,6 +12,7 @@ use callboard_query::administration::AdministrationRule;
 use callboard_query::limits::LimitError;
 use callboard_query::{QueryError, TokenRefusal};
 use callboard_store::StoreError;
+use callboard_store::audit::Target;
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::json;
@@ -49,6 +50,10 @@ impl From<QueryError> for ApiError {
                 Self::new(StatusCode::NOT_FOUND, code, error.to_string())
             }
             QueryError::Denied(denied) => denied.into(),
+            QueryError::OutOfScope { entity, id, project } => {
+                let target = Target { kind: entity.audit_kind(), id };
+                Self::from(Denied::ProjectAccessDenied).about(target, project)
+            }
             QueryError::Field(field) => field.into(),
             QueryError::HashMismatch { .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "hash_mismatch", error.to_string())

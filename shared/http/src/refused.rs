@@ -34,37 +34,42 @@ enum Why {
 }
 
 /// What the audit log is to say of an answer.
-pub(crate) struct Refusal(Why, Cow<'static, str>);
+pub(crate) struct Refusal {
+    why: Why,
+    code: Cow<'static, str>,
+    target: Option<(Target, ProjectId)>,
+}
 
 /// Leaves a refusal in the audit log.
 pub(crate) async fn note(state: &AppState, asked: Asked<'_>, refusal: Option<Refusal>) {
-    let Some(Refusal(why, code)) = refusal.filter(|_| state.auth_enabled()) else { return };
+    let Some(refusal) = refusal.filter(|_| state.auth_enabled()) else { return };
     let Some(address) = asked.address else { return };
-    if let Err(error) = write(state, &asked, address, (why, &code)).await {
+    if let Err(error) = write(state, &asked, address, &refusal).await {
         tracing::warn!(%error, "a refusal was not noted in the audit log");
     }
 }
 
 /// The refusal an answer is, when it belongs into the audit log.
 pub(crate) fn refusal_of(asked: &Asked<'_>, response: &Response) -> Option<Refusal> {
-    let RefusedWith(code) = response.extensions().get::<RefusedWith>()?;
+    let RefusedWith { code, target } = response.extensions().get::<RefusedWith>()?;
     const OF_NOBODY: [&str; 3] = ["invalid_api_key", "invalid_or_expired_token", "setup_unavailable"];
     let status = response.status();
     if status == StatusCode::FORBIDDEN || OF_NOBODY.contains(&code.as_ref()) {
-        return Some(Refusal(Why::Access, code.clone()));
+        return Some(Refusal { why: Why::Access, code: code.clone(), target: *target });
     }
     let could_not_be_made = status.is_client_error() || code.ends_with("_not_configured");
     // A wrong password is noted by whoever compared it.
     let is_noted = asked.route.id == RouteId::ChangePassword && code == "invalid_credentials";
     let is_change = asked.route.administers() && asked.identity.user_id().is_some();
-    (is_change && could_not_be_made && !is_noted).then(|| Refusal(Why::Change, code.clone()))
+    let refusal = || Refusal { why: Why::Change, code: code.clone(), target: *target };
+    (is_change && could_not_be_made && !is_noted).then(refusal)
 }
 
 async fn write(
     state: &AppState,
     asked: &Asked<'_>,
     address: ClientAddress,
-    (why, code): (Why, &str),
+    refusal: &Refusal,
 ) -> callboard_query::Result<()> {
     if !state.schema_is_current().await? {
         return Ok(());
@@ -77,20 +82,22 @@ async fn write(
         None => address.subject().to_vec(),
     };
     let actor = Actor { user, key, address_hash };
-    let refused = RefusedAccess { subject: &subject, actor, route: asked.route.id.name(), code };
+    let route = asked.route.id.name();
+    let refused = RefusedAccess { subject: &subject, actor, route, code: &refusal.code };
+    // The innermost thing the path names, unless what was refused is known more exactly.
+    let target = match refusal.target {
+        Some((target, project)) => (Some(target), Some(project)),
+        None => target_of(asked.route.pattern, &asked.path, user),
+    };
     let (store, limits, now) = (state.store(), state.limits().await?, state.now());
-    match why {
-        Why::Access => refused_access::note(store, &limits, refused, now).await?,
-        Why::Change => {
-            let target = target_of(asked.route.pattern, &asked.path, user);
-            refused_access::note_change(store, &limits, refused, target, now).await?;
-        }
+    match refusal.why {
+        Why::Access => refused_access::note(store, &limits, refused, target, now).await,
+        Why::Change => refused_access::note_change(store, &limits, refused, target, now).await,
     }
-    Ok(())
 }
 
 /// The words of the audit log for what stands in paths.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 17] = [
     ("users", "user"),
     ("api-keys", "api_key"),
     ("projects", "project"),
@@ -98,6 +105,16 @@ const KINDS: [(&str, &str); 7] = [
     ("test-runs", "run"),
     ("tags", "tag"),
     ("gate-policies", "gate_policy"),
+    ("cases", "execution"),
+    ("test-run-cases", "execution"),
+    ("test-cases", "test_case"),
+    ("quarantine", "test_case"),
+    ("failure-clusters", "cluster"),
+    ("cluster-merge-suggestions", "suggestion"),
+    ("markers", "marker"),
+    ("links", "link"),
+    ("test-functions", "test_function"),
+    ("exports", "export"),
 ];
 
 /// What a path names, the innermost of several, and the project it lies in.
@@ -130,6 +147,10 @@ mod tests {
         assert_eq!(told("/api/users/{id}", "/api/users/12"), (Some(("user", 12)), None));
         assert_eq!(told("/api/users/{id}", "/api/users/me"), (Some(("user", 7)), None));
         assert_eq!(told("/api/users/{id}", "/api/users/x"), (None, None));
+        assert_eq!(
+            told("/api/test-runs/{id}/cases/{caseId}", "/api/test-runs/3/cases/9"),
+            (Some(("execution", 9)), None)
+        );
         assert_eq!(
             told("/api/users/{id}/api-keys/{keyId}", "/api/users/12/api-keys/3"),
             (Some(("api_key", 3)), None)

@@ -3,6 +3,7 @@
 use callboard_auth::keys::SealingFailed;
 use callboard_auth::scope::Denied;
 use callboard_auth::sealed::SecretUnusable;
+use callboard_domain::ids::ProjectId;
 use callboard_domain::ingest::FieldError;
 use callboard_store::StoreError;
 
@@ -77,6 +78,16 @@ impl Entity {
             Self::Cluster => "cluster",
             Self::Suggestion => "suggestion",
             Self::Export => "export",
+        }
+    }
+
+    /// The word in the audit log.
+    #[must_use]
+    pub const fn audit_kind(self) -> &'static str {
+        match self {
+            Self::GatePolicy => "gate_policy",
+            Self::TestFunction => "test_function",
+            other => other.word(),
         }
     }
 
@@ -184,6 +195,16 @@ pub enum QueryError {
     /// The caller may not.
     #[error("{0}")]
     Denied(#[from] Denied),
+    /// It is in a project that the caller does not see.
+    #[error("{}", Denied::ProjectAccessDenied)]
+    OutOfScope {
+        /// What was asked for.
+        entity: Entity,
+        /// Its id.
+        id: i64,
+        /// The project it is in.
+        project: ProjectId,
+    },
     /// A field of a submission is missing or wrong.
     #[error("{0}")]
     Field(#[from] FieldError),

@@ -16,7 +16,7 @@ use crate::{Context, Entity, QueryError, Result};
 /// A project that exists and is in scope.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn project(ctx: &Context, scope: &Scope, id: ProjectId) -> Result<Authorized<ProjectId>> {
     let mut session = ctx.store.db().read().await?;
@@ -24,7 +24,7 @@ pub async fn project(ctx: &Context, scope: &Scope, id: ProjectId) -> Result<Auth
     if found.is_none() {
         return Err(QueryError::not_found(Entity::Project, id));
     }
-    Ok(scope.authorize(id)?)
+    authorize(scope, id, Entity::Project, id.get())
 }
 
 /// An account that a list is narrowed to. An unknown one is a mistake, which is
@@ -44,7 +44,7 @@ pub async fn account(ctx: &Context, caller: &Identity, id: UserId) -> Result<()>
 /// The project of a run.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn run(ctx: &Context, scope: &Scope, id: RunId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::Run, id.get(), Entity::Run, id.get()).await
@@ -54,7 +54,7 @@ pub async fn run(ctx: &Context, scope: &Scope, id: RunId) -> Result<Authorized<P
 /// the question asked about it.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn execution(ctx: &Context, scope: &Scope, id: ExecutionId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::Run, id.run().get(), Entity::Execution, id.get()).await
@@ -63,7 +63,7 @@ pub async fn execution(ctx: &Context, scope: &Scope, id: ExecutionId) -> Result<
 /// The project of a test case.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn test_case(ctx: &Context, scope: &Scope, id: TestCaseId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::TestCase, id.get(), Entity::TestCase, id.get()).await
@@ -72,7 +72,7 @@ pub async fn test_case(ctx: &Context, scope: &Scope, id: TestCaseId) -> Result<A
 /// The project of a failure cluster.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn cluster(ctx: &Context, scope: &Scope, id: ClusterId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::Cluster, id.get(), Entity::Cluster, id.get()).await
@@ -81,7 +81,7 @@ pub async fn cluster(ctx: &Context, scope: &Scope, id: ClusterId) -> Result<Auth
 /// The project of a file.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn file(ctx: &Context, scope: &Scope, id: FileId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::File, id.get(), Entity::File, id.get()).await
@@ -90,7 +90,7 @@ pub async fn file(ctx: &Context, scope: &Scope, id: FileId) -> Result<Authorized
 /// The project of a policy of gates.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn gate_policy(ctx: &Context, scope: &Scope, id: GatePolicyId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::GatePolicy, id.get(), Entity::GatePolicy, id.get()).await
@@ -99,7 +99,7 @@ pub async fn gate_policy(ctx: &Context, scope: &Scope, id: GatePolicyId) -> Resu
 /// The project of a suggestion that two failure clusters are one.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn cluster_suggestion(
     ctx: &Context,
@@ -112,7 +112,7 @@ pub async fn cluster_suggestion(
 /// The project of an export.
 ///
 /// # Errors
-/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
 #[boxed]
 pub async fn export(ctx: &Context, scope: &Scope, id: ExportId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::Export, id.get(), Entity::Export, id.get()).await
@@ -130,5 +130,10 @@ pub(crate) async fn listed(
     let mut session = ctx.store.db().read().await?;
     let project = ids::project_of(&mut session, kind, key).await?;
     let project = project.ok_or_else(|| QueryError::not_found(entity, id))?;
-    Ok(scope.authorize(project)?)
+    authorize(scope, project, entity, id)
+}
+
+/// Access to a project; a refusal says what was asked for.
+fn authorize(scope: &Scope, project: ProjectId, entity: Entity, id: i64) -> Result<Authorized<ProjectId>> {
+    scope.authorize(project).map_err(|_| QueryError::OutOfScope { entity, id, project })
 }

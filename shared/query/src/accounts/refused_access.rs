@@ -1,9 +1,12 @@
 //! The audit log's entries about what was refused. Refusals cost their sender
 //! nothing, so they are counted first. Of access that was refused there is one
-//! entry an hour for each caller, route and reason; of changes that could not be
-//! made there is one for each; and of either a bounded number for each caller.
+//! entry an hour for each caller, route, reason and target; of changes that could
+//! not be made there is one for each. The number for each caller is bounded; one
+//! more entry says that the bound was reached.
 
-use callboard_auth::limits::{NOTED_ACCESS, NOTED_ACCESS_OF_CALLER, NOTED_CHANGE, Window};
+use callboard_auth::limits::{
+    NOTED_ACCESS, NOTED_ACCESS_LIMIT, NOTED_ACCESS_OF_CALLER, NOTED_CHANGE, Window,
+};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
@@ -27,19 +30,32 @@ pub struct RefusedAccess<'r> {
     pub code: &'r str,
 }
 
-/// Notes a refusal, unless its like was noted within the hour.
+/// Notes a refusal, unless its like was noted within the hour. `target` is what
+/// was asked for.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses.
-pub async fn note(store: &Store, limits: &Limits, refused: RefusedAccess<'_>, now: Timestamp) -> Result<()> {
-    let one = [refused.subject, refused.route.as_bytes(), b"|", refused.code.as_bytes()].concat();
-    let counted = [(NOTED_ACCESS, one.as_slice()), (NOTED_ACCESS_OF_CALLER, refused.subject)];
-    for (class, subject) in counted {
-        if !is_within(limits, class, subject, now).await? {
-            return Ok(());
-        }
+pub async fn note(
+    store: &Store,
+    limits: &Limits,
+    refused: RefusedAccess<'_>,
+    target: (Option<Target>, Option<ProjectId>),
+    now: Timestamp,
+) -> Result<()> {
+    let named = target.0.map(|target| format!("{}:{}", target.kind, target.id)).unwrap_or_default();
+    let parts = [refused.route, "|", refused.code, "|", &named].concat();
+    let one = [refused.subject, parts.as_bytes()].concat();
+    if !is_within(limits, NOTED_ACCESS, &one, now).await? {
+        return Ok(());
     }
-    write(store, AuditAction::AccessRefused, refused, (None, None), now).await
+    if is_within(limits, NOTED_ACCESS_OF_CALLER, refused.subject, now).await? {
+        return write(store, AuditAction::AccessRefused, refused, target, now).await;
+    }
+    if is_within(limits, NOTED_ACCESS_LIMIT, refused.subject, now).await? {
+        let unlisted = RefusedAccess { code: "more_not_listed", ..refused };
+        return write(store, AuditAction::AccessRefused, unlisted, target, now).await;
+    }
+    Ok(())
 }
 
 /// Notes that a change could not be made. `target` is what was to be changed.

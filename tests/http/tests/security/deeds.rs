@@ -2,8 +2,8 @@
 
 use callboard_domain::account::Role;
 use callboard_domain::ids::ProjectId;
-use callboard_store::Backend;
 use callboard_store::accounts::users::UserRow;
+use callboard_store::{Backend, projects};
 use callboard_test_support::accounts::{PASSWORD, trusted};
 use callboard_test_support::{Client, Service, TestDatabase, for_each_backend, for_each_secured_service};
 use reqwest::Method;
@@ -200,6 +200,60 @@ async fn who_was_turned_away_is_noted() {
         let answer = send(&ada, Method::POST, "/api/auth/change-password", body).await;
         assert!(answer.status.is_client_error(), "{}", answer.text());
         assert_eq!(since(&admin, &mut last).await, ["password.change_failed"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn probing_many_ids_leaves_each_of_them_and_a_bounded_number_of_entries() {
+    const PROBED: i64 = 210;
+    for_each_secured_service(async |service| {
+        let admin = service.account("admin", Role::Administrator).await.expect("an account");
+        let admin = service.browser_of(admin).await.expect("a browser");
+        let mut probed = Vec::new();
+        let mut session = service.state().store().db().begin().await.expect("a transaction");
+        for number in 0..PROBED {
+            let name = format!("shop {number}");
+            let created = projects::get_or_create(&mut session, &name, None, service.state().now()).await;
+            probed.push(created.expect("a project").id.get());
+        }
+        session.commit().await.expect("stored");
+        let user = service.account("ada", Role::User).await.expect("an account");
+        let ada = service.browser_of(user).await.expect("a browser");
+        for (number, project) in probed.iter().enumerate() {
+            for _ in 0..if number == 0 { 3 } else { 1 } {
+                let answer = ada.get(&format!("/api/projects/{project}")).await.expect("an answer");
+                assert_eq!(answer.status, 403, "{}", answer.text());
+            }
+        }
+        let mut noted = Vec::new();
+        let mut next = "/api/audit?action=access.refused&limit=200".to_owned();
+        loop {
+            let page = admin.json(&next).await.expect("the log");
+            noted.extend(page["items"].as_array().expect("entries").clone());
+            let Some(cursor) = page["nextCursor"].as_str() else { break };
+            next = format!("/api/audit?action=access.refused&limit=200&cursor={cursor}");
+        }
+        noted.reverse();
+        let (listed, last) = noted.split_at(200);
+        for (entry, project) in listed.iter().zip(&probed) {
+            assert_eq!((&entry["targetType"], &entry["targetId"]), (&json!("project"), &json!(project)));
+            assert_eq!((&entry["projectId"], &entry["actor"]["username"]), (&json!(project), &json!("ada")));
+        }
+        assert_eq!(last.len(), 1, "{last:?}");
+        assert_eq!(last[0]["detail"]["code"], "more_not_listed");
+
+        // What a body names is known as well.
+        let reporter = service.account("eve", Role::Reporter).await.expect("an account");
+        let eve = service.browser_of(reporter).await.expect("a browser");
+        let submitted =
+            send(&admin, Method::POST, "/api/test-runs/submit", run("bank", "passed", Vec::new())).await;
+        let run = submitted.success().expect("stored")["runId"].clone();
+        let link = json!({ "entityType": "test_run", "entityId": run, "url": "https://tracker.test/8" });
+        let answer = send(&eve, Method::POST, "/api/links", link).await;
+        assert_eq!(answer.status, 403, "{}", answer.text());
+        let newest = admin.json("/api/audit?limit=1").await.expect("the log")["items"][0].clone();
+        assert_eq!((&newest["targetType"], &newest["targetId"]), (&json!("run"), &run));
     })
     .await;
 }
