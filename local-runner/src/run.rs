@@ -2,9 +2,11 @@
 //! asked to stop.
 
 use std::future::Future;
+use std::time::Duration;
 
 use anyhow::Context;
 use callboard_auth::Origin;
+use callboard_http::auth_mode::REFRESH_EVERY_MS;
 use callboard_http::config::Config;
 use callboard_http::serve::{self, ListenError};
 use callboard_http::{AppState, Sandbox, Site};
@@ -51,6 +53,7 @@ pub async fn prepare(config: Config) -> anyhow::Result<Ready> {
     state.grants().await?;
     enabling::deploy(state.store(), state.auth_enabled(), state.now()).await?;
     state.begin_authentication().await?;
+    state.refresh_auth_mode().await?;
     Ok(Ready { state, main, sandbox: listener })
 }
 
@@ -82,7 +85,9 @@ impl Ready {
             stopping.cancel();
             self.state.stop();
         };
-        tokio::join!(serve::serve(doors, stop), timer);
+        let auth_mode = keep_auth_mode(&self.state, &stopping);
+        tokio::join!(serve::serve(doors, stop), timer, auth_mode);
+        self.state.leave().await;
     }
 
     /// Where everything is, as lines for the terminal.
@@ -111,6 +116,17 @@ impl Ready {
             docs = site.url("/docs"),
             mcp = site.url("/mcp"),
         ))
+    }
+}
+
+/// Keeps what this process and others on its database know of each other up
+/// to date, so that no request has to.
+async fn keep_auth_mode(state: &AppState, stopping: &CancellationToken) {
+    let mut due = tokio::time::interval(Duration::from_millis(REFRESH_EVERY_MS));
+    while stopping.run_until_cancelled(due.tick()).await.is_some() {
+        if let Err(error) = state.refresh_auth_mode().await {
+            tracing::warn!(%error, "the authentication mode of other processes was not compared");
+        }
     }
 }
 

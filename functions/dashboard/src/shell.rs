@@ -78,6 +78,8 @@ pub(crate) struct Shell {
     pub viewer: Option<Viewer>,
     /// The moment relative times count from.
     pub now: Timestamp,
+    /// Whether everyone can do everything although there are accounts.
+    pub is_open_despite_accounts: bool,
 }
 
 impl Shell {
@@ -92,7 +94,8 @@ impl Shell {
     ) -> Result<Self, ApiError> {
         let recent = projects::menu(&visit.ctx, visit.scope(), None, RECENT_PROJECTS).await?.items;
         let viewer = Viewer::of(&visit.caller);
-        Ok(Self { recent, ..Self::bare(viewer, visit.now, section, title) })
+        let is_open_despite_accounts = visit.is_open_despite_accounts;
+        Ok(Self { recent, is_open_despite_accounts, ..Self::bare(viewer, visit.now, section, title) })
     }
 
     /// A frame around a page inside of a project; the way begins at the
@@ -117,7 +120,15 @@ impl Shell {
         section: Section,
         title: impl Into<String>,
     ) -> Self {
-        Self { title: title.into(), section, crumbs: Vec::new(), recent: Vec::new(), viewer, now }
+        Self {
+            title: title.into(),
+            section,
+            crumbs: Vec::new(),
+            recent: Vec::new(),
+            viewer,
+            now,
+            is_open_despite_accounts: false,
+        }
     }
 
     /// The project the page is inside of, where the rail knows its name.

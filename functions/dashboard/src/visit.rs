@@ -38,6 +38,8 @@ pub(crate) struct Visit {
     /// When.
     pub now: Timestamp,
 }
+    /// Whether everyone can do everything although there are accounts.
+    pub is_open_despite_accounts: bool,
 
 impl FromRequestParts<AppState> for Visit {
     type Rejection = ApiError;
@@ -52,7 +54,8 @@ impl FromRequestParts<AppState> for Visit {
 impl Visit {
     /// A look of somebody at an address, now.
     pub(crate) fn new(state: &AppState, caller: Caller, site: Site, address: Address) -> Self {
-        Self { ctx: state.context(&site), caller, site, address, now: state.now() }
+        let is_open_despite_accounts = state.is_open_despite_accounts();
+        Self { ctx: state.context(&site), caller, site, address, now: state.now(), is_open_despite_accounts }
     }
 
     /// By what the runs and tests of a project can be narrowed.

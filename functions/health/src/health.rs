@@ -48,8 +48,8 @@ pub(crate) struct HealthAnswer {
     /// `ok`, or `error` with status 503.
     #[schema(example = "ok")]
     status: &'static str,
-    /// `ok`, `unreachable`, `migration_pending`, or `auth_mode_differs` when the last deployment was told
-    /// otherwise about signing in than this process; absent for a live probe.
+    /// `ok`, `unreachable`, `migration_pending`, or `auth_mode_differs` when another process on this database
+    /// requires sign-in and this one does not; absent for a live probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "ok")]
     database: Option<&'static str>,

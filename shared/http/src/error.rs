@@ -238,6 +238,16 @@ impl ApiError {
         )
     }
 
+    /// 503 `auth_mode_differs`: another process requires sign-in, this one does not.
+    #[must_use]
+    pub(crate) fn auth_mode_differs() -> Self {
+        Self::unavailable(
+            "auth_mode_differs",
+            "Another process of this service requires sign-in, and this one does not. \
+             Set SERVICE_AUTH_ENABLED=true for all of them.",
+        )
+    }
+
     pub(crate) fn unavailable(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
             .with_header(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))

@@ -22,10 +22,13 @@ use tower_http::compression::predicate::{Predicate, SizeAbove};
 
 use crate::error::ApiError;
 use crate::headers;
+use crate::register::refuse;
 use crate::request_id;
 use crate::sandbox::{Door, Site};
 use crate::state::AppState;
 
+/// What is answered whatever the state of the process.
+const HEALTH: &str = "/api/health";
 const MAX_URL_BYTES: usize = 8 * 1024;
 const MAX_HEADER_BYTES: usize = 32 * 1024;
 /// Answers up to this size are sent as they are.
@@ -76,9 +79,15 @@ async fn answer(front: Front, mut request: Request, next: Next, id: String) -> R
     let door = if is_sandbox { Door::Sandbox } else { Door::Main };
     let asks_for_page = asks_for_page(&request);
 
-    let mut response = match check(&request, door) {
-        Err(refusal) => refusal.into_response(),
-        Ok(()) => {
+    let refusal = check(&request, door).err();
+    let closed = match refusal.is_none() && path != HEALTH {
+        true => front.state.check_auth_mode().await.err(),
+        false => None,
+    };
+    let mut response = match (refusal, closed) {
+        (Some(refusal), _) => refusal.into_response(),
+        (None, Some(closed)) => answer_closed(request, closed, asks_for_page),
+        (None, None) => {
             if door == Door::Sandbox {
                 // Untrusted content shares this origin: nothing a browser attaches on its own counts here.
                 request.headers_mut().remove(COOKIE);
@@ -99,6 +108,17 @@ async fn answer(front: Front, mut request: Request, next: Next, id: String) -> R
     let status = response.status().as_u16();
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::debug!(request = id, %method, path = logged(&path), status, duration_ms, "answered");
+    response
+}
+
+/// The answer of a process that is closed because another one requires sign-in.
+fn answer_closed(request: Request, closed: ApiError, asks_for_page: bool) -> Response {
+    let is_about_mode = closed.code() == "auth_mode_differs";
+    let mut response = refuse(request, closed);
+    if is_about_mode && asks_for_page {
+        let page = (response.status(), Html(AUTH_MODE_DIFFERS_PAGE)).into_response();
+        response = replace_body(response, page);
+    }
     response
 }
 
@@ -209,6 +229,11 @@ const LINK_OVER_PAGE: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset
     <meta name=\"viewport\" content=\"width=device-width\">\n<title>Link expired · Callboard</title>\n\
     <main><h1>This link opens nothing</h1><p>It has expired, or there is no such file. Open the file again from its \
     page in the dashboard.</p></main>\n";
+
+const AUTH_MODE_DIFFERS_PAGE: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+    <meta name=\"viewport\" content=\"width=device-width\">\n<title>Not available · Callboard</title>\n\
+    <main><h1>Not available</h1><p>Another process of this service requires sign-in, and this one does not. Whoever runs \
+    it has to set <code>SERVICE_AUTH_ENABLED=true</code> for all of them.</p></main>\n";
 
 const NOT_FOUND_PAGE: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
     <meta name=\"viewport\" content=\"width=device-width\">\n<title>Not found · Callboard</title>\n\

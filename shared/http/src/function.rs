@@ -59,6 +59,10 @@ where
         Ok(state) => state,
         Err(error) => return fail(name, &error),
     };
+    // Asked again by the first request when it fails here.
+    if let Err(error) = state.refresh_auth_mode().await {
+        tracing::warn!(%error, "the authentication mode of other processes was not compared");
+    }
     let router = front(router(state.clone()), state.clone(), Door::Main);
     match platform {
         Platform::Lambda => {
@@ -71,6 +75,7 @@ where
             Ok(listener) => {
                 tracing::info!("{name} listens on http://{host}:{port}");
                 serve::serve(vec![(listener, router)], serve::stop_requested()).await;
+                state.leave().await;
                 ExitCode::SUCCESS
             }
             Err(error) => fail(name, &error),

@@ -76,6 +76,7 @@
 //! }
 //! ```
 
+pub mod auth_mode;
 pub mod conditional;
 pub mod config;
 pub mod cursor;

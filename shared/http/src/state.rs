@@ -22,6 +22,7 @@ use callboard_store::{Store, StoreError, boxed};
 use http::HeaderMap;
 use tokio::sync::{OnceCell, watch};
 
+use crate::auth_mode::AuthMode;
 use crate::config::{Config, Platform};
 use crate::error::ApiError;
 use crate::password_work::PasswordWork;
@@ -85,6 +86,7 @@ struct Process {
     passwords: PasswordWork,
     schema_is_current: AtomicBool,
     authentication_has_begun: AtomicBool,
+    auth_mode: AuthMode,
     mounted: Mutex<BTreeSet<RouteId>>,
     turns: Turns,
     stopping: watch::Sender<bool>,
@@ -125,6 +127,7 @@ impl AppState {
                 passwords: PasswordWork::for_this_machine(),
                 schema_is_current: AtomicBool::new(false),
                 authentication_has_begun: AtomicBool::new(false),
+                auth_mode: AuthMode::default(),
                 mounted: Mutex::default(),
                 turns: match config.platform {
                     Platform::Server => Turns::default(),
@@ -349,12 +352,9 @@ impl AppState {
         Ok(())
     }
 
-    /// Whether the last deployment was told something else about signing in.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the database does not answer.
-    pub async fn auth_mode_differs(&self) -> Result<bool, StoreError> {
-        enabling::mode_differs(&self.store, self.auth_enabled()).await
+    /// What is known of other processes on this database.
+    pub(crate) fn auth_mode(&self) -> &AuthMode {
+        &self.process.auth_mode
     }
 
     /// Asks answers that last to come to their end.

@@ -24,6 +24,63 @@ statements! {
     SET_VALUE = "INSERT INTO instance_state AS s (key, value, updated_at) VALUES ($1, $2, $3) \
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at \
                  WHERE s.value <> excluded.value";
+    /// Notes that a process that requires sign-in is running.
+    CHECK_IN = "INSERT INTO instance_state (key, value, updated_at) VALUES ($1, 'on', $2) \
+                ON CONFLICT (key) DO UPDATE SET updated_at = excluded.updated_at";
+    /// Processes that ended without checking out.
+    PURGE_CHECK_INS = "DELETE FROM instance_state WHERE key LIKE 'sign_in_required:%' AND updated_at < $1";
+    /// The process stops.
+    CHECK_OUT = "DELETE FROM instance_state WHERE key = $1";
+    /// Whether a process requires sign-in, and whether there are accounts. The table has few rows.
+    SIGN_IN_STATE = "SELECT EXISTS (SELECT 1 FROM instance_state WHERE key LIKE 'sign_in_required:%' \
+                     AND updated_at BETWEEN $1 AND $2), EXISTS (SELECT 1 FROM users)";
+}
+
+/// A check-in counts this long, milliseconds.
+pub const CHECK_IN_LIFETIME_MS: i64 = 60 * 1000;
+
+fn check_in_key(process: &str) -> String {
+    format!("sign_in_required:{process}")
+}
+
+/// Notes that `process`, which requires sign-in, is running.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn check_in(session: &mut Session, process: &str, now: Timestamp) -> Result<()> {
+    session.execute(&PURGE_CHECK_INS, args![now.millis() - CHECK_IN_LIFETIME_MS]).await?;
+    session.execute(&CHECK_IN, args![check_in_key(process), now]).await?;
+    Ok(())
+}
+
+/// Notes that `process` stops.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn check_out(session: &mut Session, process: &str) -> Result<()> {
+    session.execute(&CHECK_OUT, args![check_in_key(process)]).await?;
+    Ok(())
+}
+
+/// What a process that does not require sign-in has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignInState {
+    /// A process that requires it has checked in lately.
+    pub is_required_elsewhere: bool,
+    /// There are accounts.
+    pub has_accounts: bool,
+}
+
+/// Whether another process requires sign-in, and whether there are accounts.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn sign_in_state(db: &Db, now: Timestamp) -> Result<SignInState> {
+    // Clocks differ a little, so a check-in may seem to be from the future.
+    let (from, to) = (now.millis() - CHECK_IN_LIFETIME_MS, now.millis() + CHECK_IN_LIFETIME_MS);
+    let row = db.read().await?.one(&SIGN_IN_STATE, args![from, to]).await?;
+    let mut row = row.reader();
+    Ok(SignInState { is_required_elsewhere: row.flag()?, has_accounts: row.flag()? })
 }
 
 /// The time of the database, epoch milliseconds. No words for it are common

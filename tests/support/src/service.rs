@@ -135,6 +135,7 @@ impl Service {
     pub async fn into_database(self) -> TestDatabase {
         let Self { state, _running: running, database, .. } = self;
         drop(running);
+        state.leave().await;
         state.store().db().close().await;
         match Arc::into_inner(database) {
             Some(database) => database,

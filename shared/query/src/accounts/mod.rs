@@ -4,13 +4,14 @@
 pub mod acting;
 pub mod addresses;
 pub mod api_keys;
+pub mod auth_mode;
 pub mod editing;
 pub mod enabling;
 pub mod invitations;
 pub mod invite_mail;
 pub mod mails;
-pub mod members;
 mod masking;
+pub mod members;
 pub mod own;
 pub mod passwords;
 pub mod providers;

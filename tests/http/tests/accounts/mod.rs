@@ -2,9 +2,10 @@
 //! passwords, mails, and what becomes of links and access afterwards.
 
 mod audited;
+mod auth_mode;
 mod configuration;
-mod enabling;
 mod control_characters;
+mod enabling;
 mod login;
 mod mail_encryption;
 mod mails;

@@ -11,7 +11,7 @@ async fn an_execution_is_found_below_its_own_run_and_no_other() {
         let world = World::new(backend).await;
         let other = world.other().await;
         let (mine, their) = (&world.mine.ids, &other.ids);
-        let everything = world.open.client();
+        let everything = &world.administrator;
         let shown = async |path: String| {
             let mut shown = everything.json(&path).await.expect("an execution");
             still(&mut shown);

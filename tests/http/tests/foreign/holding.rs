@@ -63,8 +63,7 @@ impl Held {
 }
 
 /// Fills a project. `word` and `secret` are in its name and in every text.
-pub(crate) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
-    let client = open.client();
+pub(crate) async fn fill(service: &Service, client: &Client, word: &str, secret: &str) -> Held {
     let words = format!("{word} {secret}");
     let mut address = reqwest::Url::parse(&format!("https://{word}.example/")).expect("an address");
     address.path_segments_mut().expect("segments").pop_if_empty().push(secret);
@@ -115,7 +114,7 @@ pub(crate) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
     let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
-    crate::comparison::work(open).await;
+    crate::comparison::work(service).await;
 
     let number = |value: &Value| value.as_i64().expect("an id");
     let (project, run) = (number(&stored["projectId"]), number(&stored["runId"]));
@@ -142,7 +141,7 @@ pub(crate) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
     let function = write(Method::POST, format!("/api/projects/{project}/test-functions"), function).await;
     let export = json!({ "kind": "run", "id": run, "format": "csv" });
     let export = write(Method::POST, "/api/exports".to_owned(), export).await;
-    settled(open).await;
+    settled(service).await;
     let policy = json!({ "name": words, "policy": { "maxFailed": 0 } });
     let policy = write(Method::POST, format!("/api/projects/{project}/gate-policies"), policy).await;
     write(Method::POST, format!("/api/test-runs/{run}/gate"), json!({ "policy": words })).await;
@@ -151,7 +150,7 @@ pub(crate) async fn fill(open: &Service, word: &str, secret: &str) -> Held {
     write(Method::PATCH, format!("/api/failure-clusters/{cluster}"), json!({ "title": words })).await;
     let status = json!({ "status": "open", "note": words });
     write(Method::PATCH, format!("/api/failure-clusters/{cluster}/status"), status).await;
-    let (store, now) = (open.state().store(), open.state().now());
+    let (store, now) = (service.state().store(), service.state().now());
     let suggestion = suggestion(store, project, cluster, now).await.expect("a suggestion");
     Held {
         ids: Holding {

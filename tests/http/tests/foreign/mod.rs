@@ -17,7 +17,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_store::Backend;
 use callboard_test_support::access::address;
 use callboard_test_support::accounts::secured_settings;
-use callboard_test_support::{Answer, Client, Form, Service};
+use callboard_test_support::{Answer, Client, Form, Service, Settings, TestDatabase};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -31,27 +31,32 @@ const WORD: &str = "zebrafish";
 /// it tells of the other project.
 const SECRET: &str = "unannounced";
 
-/// One installation as it asks who is calling, and as it stands open to whom
-/// fills it: two processes over one database.
+/// One installation, and an administrator who fills it.
 struct World {
-    open: Service,
+    administrator: Client,
     service: Service,
     mine: Held,
     /// Who reaches the first project, or nothing.
     callers: Vec<(&'static str, Client)>,
 }
 
+/// A service that asks who is calling, and a program of its administrator.
+async fn administered(backend: Backend, settings: &Settings) -> (Service, Client) {
+    let database = TestDatabase::fresh(backend).await.expect("a database");
+    let service = Service::over(database, settings).await.expect("a service");
+    let user = service.account("an administrator", Role::Administrator).await.expect("an account");
+    let administrator = service.program_of(user, KeyPermission::Full).await.expect("a key");
+    (service, administrator)
+}
+
 impl World {
     async fn new(backend: Backend) -> Self {
-        let open = Service::start(backend).await.expect("a service");
         let mut settings = secured_settings();
         for (name, value) in [("SERVICE_RATE_LIMITS", "off"), ("SERVICE_SSE_MAX_SECONDS", "1")] {
             settings.push((name.to_owned(), value.to_owned()));
         }
-        let service = open.beside(&settings).await.expect("a service");
-        // Accounts from before the first request would see all projects.
-        assert_eq!(service.client().get("/api/projects").await.expect("an answer").status, 401);
-        let mine = fill(&open, "owned", "plain").await;
+        let (service, administrator) = administered(backend, &settings).await;
+        let mine = fill(&service, &administrator, "owned", "plain").await;
         let project = ProjectId(mine.ids.project);
         let mut callers = Vec::new();
         for (name, role) in [("a reader", Role::User), ("a reporter", Role::Reporter)] {
@@ -72,12 +77,12 @@ impl World {
         let newcomer = service.account("a newcomer", Role::User).await.expect("an account");
         let newcomer = service.program_of(newcomer, KeyPermission::Full).await.expect("a key");
         callers.push(("a newcomer", newcomer));
-        Self { open, service, mine, callers }
+        Self { administrator, service, mine, callers }
     }
 
     /// Fills the other project.
     async fn other(&self) -> Held {
-        fill(&self.open, WORD, SECRET).await
+        fill(&self.service, &self.administrator, WORD, SECRET).await
     }
 
     fn caller(&self, name: &str) -> &Client {
@@ -164,7 +169,7 @@ async fn nothing_is_read(backend: Backend) {
     // Whom all of it is for is told of it nearly everywhere.
     let mut shown = BTreeSet::new();
     for route in reads().filter(|route| !is_stream(route)) {
-        ask(world.open.client(), &address(route, &other.ids, 1), &mut shown).await;
+        ask(&world.administrator, &address(route, &other.ids, 1), &mut shown).await;
     }
     assert!(shown.len() > 20, "{shown:?}");
 
@@ -261,7 +266,7 @@ async fn a_cursor_of_somebody_else_leads_to_nothing_of_theirs() {
             format!("/api/projects/{}/test-cases?limit=1", other.ids.project),
         ];
         for list in LISTS.iter().map(|list| (*list).to_owned()).chain(inside) {
-            let page = world.open.client().json(&list).await.expect("a page");
+            let page = &world.administrator.json(&list).await.expect("a page");
             let Some(cursor) = page["nextCursor"].as_str() else { continue };
             followed += 1;
             for (_, client) in &world.callers {
@@ -432,7 +437,7 @@ async fn nothing_of_another_project_is_changed() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
         let world = World::new(backend).await;
         let other = world.other().await;
-        let everything = world.open.client();
+        let everything = &world.administrator;
         let before = state_of(everything, &other).await;
         let mine_before = state_of(everything, &world.mine).await;
         for (name, client) in &world.callers {
@@ -478,7 +483,7 @@ async fn what_a_client_calls_its_run_is_its_own_in_every_project() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
         let world = World::new(backend).await;
         let other = world.other().await;
-        let before = state_of(world.open.client(), &other).await;
+        let before = state_of(&world.administrator, &other).await;
         let name = &world.mine.ids.name;
         for path in ["/api/test-runs/submit", "/api/test-runs/start", "/api/test-runs/setup"] {
             let body = with(
@@ -488,6 +493,6 @@ async fn what_a_client_calls_its_run_is_its_own_in_every_project() {
             let stored = world.caller("a reporter").post_json(path, &body).await.expect("stored");
             assert_ne!(stored["runId"], other.ids.run);
         }
-        assert_eq!(differences(&before, &state_of(world.open.client(), &other).await), Vec::<String>::new());
+        assert_eq!(differences(&before, &state_of(&world.administrator, &other).await), Vec::<String>::new());
     }
 }

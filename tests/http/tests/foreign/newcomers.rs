@@ -6,11 +6,9 @@ use super::*;
 #[tokio::test]
 async fn whoever_reaches_nothing_finds_an_empty_installation() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
-        let open = Service::start(backend).await.expect("a service");
         let mut settings = secured_settings();
         settings.push(("SERVICE_SSE_MAX_SECONDS".to_owned(), "1".to_owned()));
-        let service = open.beside(&settings).await.expect("a service");
-        assert_eq!(service.client().get("/api/projects").await.expect("an answer").status, 401);
+        let (service, administrator) = administered(backend, &settings).await;
         let newcomer = service.account("a newcomer", Role::User).await.expect("an account");
         let newcomer = service.browser_of(newcomer).await.expect("a browser");
         let lists = || reads().filter(|route| route.project == ProjectSource::Listed && !is_stream(route));
@@ -34,8 +32,8 @@ async fn whoever_reaches_nothing_finds_an_empty_installation() {
             let list: Value = serde_json::from_str(&empty[path]).expect("JSON");
             assert_eq!(list["items"], json!([]), "{path}");
         }
-        fill(&open, WORD, SECRET).await;
-        let shown = open.client().json("/api/projects").await.expect("projects");
+        fill(&service, &administrator, WORD, SECRET).await;
+        let shown = administrator.json("/api/projects").await.expect("projects");
         assert_eq!(shown["items"].as_array().map(Vec::len), Some(1));
         assert_eq!(differences(&empty, &whole().await), Vec::<String>::new());
     }
@@ -44,9 +42,7 @@ async fn whoever_reaches_nothing_finds_an_empty_installation() {
 #[tokio::test]
 async fn what_others_have_more_of_pushes_nothing_off_the_page() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
-        let open = Service::start(backend).await.expect("a service");
-        let service = open.beside(&secured_settings()).await.expect("a service");
-        assert_eq!(service.client().get("/api/projects").await.expect("an answer").status, 401);
+        let (service, administrator) = administered(backend, &secured_settings()).await;
         let submitted = async |project: String, minute: u8| {
             let case = with(
                 attempt("common pays", "failed", 0),
@@ -58,14 +54,14 @@ async fn what_others_have_more_of_pushes_nothing_off_the_page() {
                 run(&project, "failed", vec![case, limps, retried]),
                 json!({ "startTime": format!("2026-01-01T10:{minute:02}:00.000Z"), "label": "common" }),
             );
-            open.client().post_json("/api/test-runs/submit", &body).await.expect("stored")
+            administrator.post_json("/api/test-runs/submit", &body).await.expect("stored")
         };
         // The oldest of all.
         let own = submitted("common own".to_owned(), 0).await;
         for number in 1..=5 {
             submitted(format!("common other {number}"), number).await;
         }
-        crate::comparison::work(&open).await;
+        crate::comparison::work(&service).await;
         let user = service.account("ada", Role::User).await.expect("an account");
         let project = ProjectId(own["projectId"].as_i64().expect("an id"));
         service.assign(user, Some(project)).await.expect("assigned");
@@ -79,7 +75,7 @@ async fn what_others_have_more_of_pushes_nothing_off_the_page() {
             "/api/test-runs/recent?limit=5",
             "/api/failure-clusters?limit=5",
         ] {
-            let everything = open.client().get(path).await.expect("an answer").text();
+            let everything = administrator.get(path).await.expect("an answer").text();
             assert!(everything.contains("common other 5"), "{path}: {everything}");
             let found = reader.get(path).await.expect("an answer");
             assert_eq!(found.status, 200, "{path}: {}", found.text());

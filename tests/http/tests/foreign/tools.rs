@@ -8,7 +8,7 @@ async fn no_tool_tells_of_another_project_whichever_argument_names_it() {
     for backend in [Backend::Sqlite, Backend::Postgres] {
         let world = World::new(backend).await;
         let other = world.other().await;
-        let before = state_of(world.open.client(), &other).await;
+        let before = state_of(&world.administrator, &other).await;
         let user = world.service.account("an agent", Role::Reporter).await.expect("an account");
         let project = ProjectId(world.mine.ids.project);
         world.service.assign(user, Some(project)).await.expect("assigned");
@@ -58,7 +58,7 @@ async fn no_tool_tells_of_another_project_whichever_argument_names_it() {
             assert_eq!(answer["result"]["isError"], true, "{answer}");
         }
         assert!(asked > 300, "{asked} calls");
-        assert_eq!(differences(&before, &state_of(world.open.client(), &other).await), Vec::<String>::new());
+        assert_eq!(differences(&before, &state_of(&world.administrator, &other).await), Vec::<String>::new());
     }
 }
 

@@ -18,7 +18,7 @@ const MARKUP: &str = "\"'></script><img src=x onerror=alert(1)>";
 async fn markup_in_every_text_is_text_on_every_page() {
     for_each_service(async |service| {
         let client = service.client();
-        let held = fill(service, "owned", MARKUP).await;
+        let held = fill(service, client, "owned", MARKUP).await;
         let name = async |method: Method, path: &str, body: Value| {
             send(client, method, path, body).await.success().expect("named")
         };
