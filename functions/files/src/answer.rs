@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_http::conditional::client_has;
 use callboard_http::{ApiError, AppState};
 use callboard_query::files::Served;
+use callboard_store::StoreError;
 use futures::{Stream, TryStreamExt};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
@@ -82,8 +83,16 @@ pub(crate) async fn answer(
 
 async fn stored(state: &AppState, served: &Served, part: Option<(u64, u64)>) -> Result<Body, ApiError> {
     let part = part.map(|(from, to)| from..to);
-    let bytes = served.content.stream(state.store(), part).await?;
+    let bytes = served.content.stream(state.store(), part).await.map_err(unread)?;
     Ok(Body::from_stream(log_break(bytes)))
+}
+
+/// Why the bytes of a file that has a row are not read.
+pub(crate) fn unread(error: StoreError) -> ApiError {
+    match error.is_missing_object() {
+        true => ApiError::not_found("file").caused_by(error),
+        false => error.into(),
+    }
 }
 
 /// Logs when bytes break off. The headers are out by then: all that is left is

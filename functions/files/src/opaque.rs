@@ -11,7 +11,7 @@ use callboard_query::files::Served;
 use futures::{StreamExt, stream};
 use http::header::{ACCEPT, RANGE};
 
-use crate::answer::log_break;
+use crate::answer::{log_break, unread};
 use crate::request::FileRequest;
 
 /// What both storages offer everywhere, where there is none; nothing is kept or
@@ -53,14 +53,14 @@ pub(crate) async fn page(state: &AppState, served: &Served) -> Result<Body, ApiE
         return Ok(Body::from(STORAGE));
     }
     let store = state.store();
-    let head = served.content.read(store, 0..served.size.min(HEAD_BYTES)).await?;
+    let head = served.content.read(store, 0..served.size.min(HEAD_BYTES)).await.map_err(unread)?;
     let at = insertion_point(&head);
     let begin = [head.slice(..at), Bytes::from_static(STORAGE.as_bytes()), head.slice(at..)];
     let begin = stream::iter(begin.map(Ok));
     if served.size <= HEAD_BYTES {
         return Ok(Body::from_stream(begin));
     }
-    let rest = served.content.stream(store, Some(HEAD_BYTES..served.size)).await?;
+    let rest = served.content.stream(store, Some(HEAD_BYTES..served.size)).await.map_err(unread)?;
     Ok(Body::from_stream(begin.chain(log_break(rest))))
 }
 

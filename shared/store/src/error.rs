@@ -104,6 +104,12 @@ impl StoreError {
         }
     }
 
+    /// Whether an object is not there, or only behind a symbolic link.
+    #[must_use]
+    pub const fn is_missing_object(&self) -> bool {
+        matches!(self, Self::Storage(object_store::Error::NotFound { .. }))
+    }
+
     /// Whether the object store is the part that failed.
     #[must_use]
     pub fn is_storage(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Objects: bytes addressed by keys that the server makes. The backend is a
 //! local folder or a bucket; bucket clients connect at their first use.
 
+mod links;
 mod local;
 
 use std::io::ErrorKind;
@@ -24,6 +25,7 @@ use object_store::{ClientConfigKey, MultipartUpload, ObjectStore, ObjectStoreExt
 use url::Url;
 
 use crate::{Result, StoreError, boxed};
+use links::WithoutLinks;
 use local::Local;
 
 /// The object store of an installation.
@@ -57,8 +59,10 @@ impl Objects {
             })?;
             let store = Arc::new(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true));
             let folder = PathBuf::from(folder).canonicalize().map_err(|_| unusable(storage_url))?;
-            let local = Some(Local { store: Arc::clone(&store), folder });
-            return Ok(Self { streams: Arc::clone(&store) as _, store, signer: None, local });
+            let store = WithoutLinks { store, folder };
+            let local = Some(Local { store: store.clone() });
+            let store: Arc<dyn ObjectStore> = Arc::new(store);
+            return Ok(Self { streams: Arc::clone(&store), store, signer: None, local });
         }
         let url = Url::parse(storage_url).map_err(|_| unusable(storage_url))?;
         let bucket = url.host_str().ok_or_else(|| unusable(storage_url))?;
@@ -233,21 +237,14 @@ impl Objects {
         Ok(self.store.get_range(&path(key)?, range).await?)
     }
 
-    /// The size of an object in bytes; `None` when it is not there, or only
-    /// behind a symbolic link: whoever can make one in the folder of a local
-    /// store could have it show any file of this machine.
+    /// The size of an object in bytes; `None` when it is not there. Behind a
+    /// symbolic link in the folder of a local store nothing is.
     ///
     /// # Errors
     /// [`StoreError::Storage`] when the store refuses.
     #[boxed]
     pub async fn size(&self, key: &str) -> Result<Option<u64>> {
-        let path = path(key)?;
-        if let Some(local) = &self.local
-            && local.leads_elsewhere(&path).await?
-        {
-            return Ok(None);
-        }
-        match self.store.head(&path).await {
+        match self.store.head(&path(key)?).await {
             Ok(meta) => Ok(Some(meta.size)),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(error.into()),

@@ -2,13 +2,11 @@
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 
+use super::links::WithoutLinks;
 use crate::{Result, StoreError};
 
 /// Nobody writes to a file any more that did not change for so long: no body may be silent
@@ -18,8 +16,7 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// A folder of this machine.
 #[derive(Debug)]
 pub(super) struct Local {
-    pub(super) store: Arc<LocalFileSystem>,
-    pub(super) folder: PathBuf,
+    pub(super) store: WithoutLinks,
 }
 
 /// Objects that a process was writing when it was killed. The store writes each beside
@@ -28,12 +25,15 @@ impl Local {
     /// Removes what was begun of one object, and is not being written any more: another
     /// process may bring the object again while it is deleted.
     pub(super) async fn remove_unfinished(&self, object: &Path) -> Result<()> {
-        let place = self.store.path_to_filesystem(object)?;
+        if self.store.refuse_link(object).await.is_err() {
+            return Ok(());
+        }
+        let place = self.store.place(object)?;
         let failed = |error| unremovable(object, error);
         for number in 1_u32.. {
             let mut begun = place.clone().into_os_string();
             begun.push(format!("#{number}"));
-            let found = match tokio::fs::metadata(&begun).await {
+            let found = match tokio::fs::symlink_metadata(&begun).await {
                 Ok(found) => found,
                 Err(error) if is_absence(&error) => break,
                 Err(error) => return Err(failed(error)),
@@ -47,7 +47,10 @@ impl Local {
 
     /// Removes what was begun of all objects below a prefix, whose holder is gone.
     pub(super) async fn remove_unfinished_below(&self, prefix: &Path) -> Result<()> {
-        let mut folders = vec![self.store.path_to_filesystem(prefix)?];
+        if self.store.refuse_link(prefix).await.is_err() {
+            return Ok(());
+        }
+        let mut folders = vec![self.store.place(prefix)?];
         let failed = |error| unremovable(prefix, error);
         while let Some(folder) = folders.pop() {
             let mut entries = match tokio::fs::read_dir(folder).await {
@@ -64,17 +67,6 @@ impl Local {
             }
         }
         Ok(())
-    }
-
-    /// Whether a part of the way to an object is a symbolic link.
-    pub(super) async fn leads_elsewhere(&self, object: &Path) -> Result<bool> {
-        let file = self.store.path_to_filesystem(object)?;
-        for part in file.ancestors().take_while(|part| *part != self.folder) {
-            if tokio::fs::symlink_metadata(part).await.is_ok_and(|found| found.is_symlink()) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Ranges of every kind of file, what is said of them, and names that find
 //! nothing.
 
+use std::path::{Path, PathBuf};
+
 use callboard_test_support::{Answer, Client, for_each_service};
 use reqwest::StatusCode;
 use reqwest::header::{IF_NONE_MATCH, IF_RANGE, RANGE};
@@ -191,6 +193,50 @@ async fn a_symbolic_link_in_a_report_leads_nowhere() {
         }
         let entry = ask(service.client(), &format!("/api/files/{}app.js", stored.report), &[]).await;
         assert_eq!(entry.status, StatusCode::OK);
+    })
+    .await;
+}
+
+/// The stored object with these bytes.
+fn object_with(folder: &Path, bytes: &[u8]) -> Option<PathBuf> {
+    std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).find_map(
+        |path| {
+            if path.is_dir() {
+                return object_with(&path, bytes);
+            }
+            std::fs::read(&path).is_ok_and(|read| read == bytes).then_some(path)
+        },
+    )
+}
+
+#[tokio::test]
+async fn a_symbolic_link_in_the_place_of_a_file_leads_nowhere() {
+    for_each_service(async |service| {
+        let stored = store(service, "shop").await;
+        let objects = service.database().folder().join("objects");
+        let object = object_with(&objects, &stored.shot).expect("the object");
+        let outside = service.database().folder().join("outside");
+        std::fs::create_dir(&outside).expect("a folder");
+        let secret = outside.join(object.file_name().expect("a name"));
+        std::fs::write(&secret, vec![b'x'; stored.shot.len()]).expect("a file");
+        let path = format!("/api/files/{}", stored.id("shot"));
+        assert_eq!(ask(service.client(), &path, &[]).await.body, stored.shot);
+
+        std::fs::remove_file(&object).expect("removed");
+        std::os::unix::fs::symlink(&secret, &object).expect("a link");
+        let folder = object.parent().expect("a folder").to_owned();
+        for is_folder in [false, true] {
+            if is_folder {
+                std::fs::remove_dir_all(&folder).expect("removed");
+                std::os::unix::fs::symlink(&outside, &folder).expect("a link");
+            }
+            for query in ["", "?download=1"] {
+                let answer = ask(service.client(), &format!("{path}{query}"), &[]).await;
+                assert_eq!(answer.status, StatusCode::NOT_FOUND, "{}", answer.text());
+                assert_eq!(answer.json().expect("an error")["code"], "file_not_found");
+            }
+        }
+        assert!(secret.exists(), "what lies outside stays");
     })
     .await;
 }
