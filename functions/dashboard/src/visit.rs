@@ -5,6 +5,7 @@ use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use callboard_auth::scope::{Authorized, Scope};
+use callboard_domain::bidi::visible_html;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::Caller;
@@ -37,9 +38,9 @@ pub(crate) struct Visit {
     pub address: Address,
     /// When.
     pub now: Timestamp,
-}
     /// Whether everyone can do everything although there are accounts.
     pub is_open_despite_accounts: bool,
+}
 
 impl FromRequestParts<AppState> for Visit {
     type Rejection = ApiError;
@@ -126,7 +127,7 @@ impl Visit {
 /// Renders a page. Its content belongs to whoever asked, and is asked for
 /// again every time.
 pub(crate) fn answer(page: &impl Template) -> Result<Response, ApiError> {
-    let html = page.render().map_err(ApiError::internal)?;
+    let html = visible_html(page.render().map_err(ApiError::internal)?);
     // The header holds an address as a quoted string.
     let rules = format!("\"{}\"", Asset::Speculation.url());
     let headers = [

@@ -3,9 +3,11 @@
 //! A failed tool is a result that says so; a JSON-RPC error is kept for what
 //! is no call of a tool at all. `initialize` is not required before anything.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use callboard_domain::bidi::visible;
 use callboard_http::request_id;
 use futures::StreamExt;
 use http::{HeaderMap, StatusCode};
@@ -175,7 +177,12 @@ async fn call(context: &Context, method: &str, mut params: Map<String, Value>) -
 
 /// A result as it is written.
 pub(crate) fn raw(value: &(impl Serialize + ?Sized)) -> Outcome {
-    to_raw_value(value).map_err(|error| fault("result", &error))
+    let result = to_raw_value(value).map_err(|error| fault("result", &error))?;
+    // Of all results at this one place: the marks need no escape in JSON.
+    match visible(result.get()) {
+        Cow::Borrowed(_) => Ok(result),
+        Cow::Owned(shown) => RawValue::from_string(shown).map_err(|error| fault("result", &error)),
+    }
 }
 
 /// Our fault outside of a tool: logged, and answered with the reference.

@@ -9,6 +9,7 @@ use axum::{Extension, Json};
 use callboard_auth::client_address::ClientAddress;
 use callboard_auth::limits::BADGE;
 use callboard_auth::scope::Authorized;
+use callboard_domain::bidi::visible;
 use callboard_domain::human::percent_number;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
@@ -193,7 +194,7 @@ fn rate_color(rate: f64) -> &'static str {
 
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
+    for char in visible(text).chars() {
         match char {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),

@@ -10,6 +10,7 @@ pub mod account;
 pub mod annotations;
 pub mod attempts;
 pub mod audit;
+pub mod bidi;
 pub mod comparison;
 pub mod durations;
 pub mod endpoints;

@@ -51,10 +51,13 @@ function icon(name) {
   return mark;
 }
 
+/** Characters that reorder text as marks, as the pages show them. */
+const visible = (text) => text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/g, (char) => `⟦U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟧`);
+
 function element(tag, className, text) {
   const made = document.createElement(tag);
   made.className = className;
-  if (text) made.textContent = text;
+  if (text) made.textContent = visible(text);
   return made;
 }
 

@@ -1,9 +1,11 @@
 //! What mails say: the only place where values become text and HTML. Every
-//! value loses its control characters and is escaped here.
+//! value loses its control characters, shows what would reorder it, and is
+//! escaped here.
 
 use std::fmt::Write as _;
 
 use callboard_auth::Origin;
+use callboard_domain::bidi::visible;
 
 use super::About;
 
@@ -105,8 +107,6 @@ impl Letter {
                     Part::Says(unexpected),
                 ],
             },
-        })
-    }
             About::OauthUnlinked { username } => Self {
                 subject: "A way to sign in was removed",
                 parts: vec![
@@ -117,6 +117,8 @@ impl Letter {
                     Part::Says(unexpected),
                 ],
             },
+        })
+    }
 
     /// The subject: always one of the sentences above, never a value.
     pub(super) const fn subject(&self) -> &'static str {
@@ -170,8 +172,8 @@ impl Letter {
 
 /// A value as it may stand in a sentence: one line, not too long.
 fn shown(value: &str) -> String {
-    let line: String =
-        value.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_VALUE_CHARS).collect();
+    let value = value.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_VALUE_CHARS);
+    let line = visible(&value.collect::<String>()).into_owned();
     format!("\u{201c}{}\u{201d}", line.trim())
 }
 
@@ -208,9 +210,9 @@ mod tests {
             About::Invite { username: username.clone(), invited_by: Some(username.clone()), token },
             About::PasswordChanged { username: username.clone(), api_keys: vec![username.clone()] },
             About::EmailChanged { username: username.clone() },
+            About::OauthUnlinked { username: username.clone() },
             About::OauthLinked { username: username.clone(), provider: username },
         ]
-            About::OauthUnlinked { username: username.clone() },
     }
 
     #[test]
@@ -221,6 +223,16 @@ mod tests {
             assert!(!html.contains("<script") && html.contains("&lt;script&gt;"), "{html}");
             assert!(text.lines().all(|line| !line.starts_with("Bcc:")), "{text}");
             assert!(!text.contains('\r') && !letter.subject().contains(['\r', '\n']));
+        }
+    }
+
+    #[test]
+    fn a_value_that_would_reorder_the_text_is_shown_as_it_is() {
+        for about in every_kind("ada\u{202e}nimda") {
+            let letter = Letter::about(&about, Some(&site())).unwrap();
+            for written in [letter.text(), letter.html()] {
+                assert!(written.contains("ada⟦U+202E⟧nimda") && !written.contains('\u{202e}'), "{written}");
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! A table as RFC 4180 describes it. Cells that a spreadsheet would take for a
-//! formula begin with an apostrophe.
+//! formula begin with an apostrophe; characters that reorder text are marks.
+
+use callboard_domain::bidi::visible;
 
 use super::{ExportWish, ExportedTest};
 use crate::shapes::RunItem;
@@ -172,7 +174,8 @@ fn cell(value: &str) -> String {
         || value
             .trim_start()
             .starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
-    let value = if is_formula { format!("'{value}") } else { value.to_owned() };
+    let value = visible(value);
+    let value = if is_formula { format!("'{value}") } else { value.into_owned() };
     if value.contains([',', '"', '\n', '\r']) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value }
 }
 
@@ -192,6 +195,7 @@ mod tests {
             ("\n=1", "\"'\n=1\""),
             ("says \"hi\",\nbye", "\"says \"\"hi\"\",\nbye\""),
             ("plain", "plain"),
+            ("a\u{202e}b", "a⟦U+202E⟧b"),
         ] {
             assert_eq!(cell(value), written);
         }

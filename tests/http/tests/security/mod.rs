@@ -14,6 +14,7 @@ mod input;
 mod lost;
 mod markup;
 mod reach;
+mod reordering;
 mod run_tokens;
 mod wire;
 
