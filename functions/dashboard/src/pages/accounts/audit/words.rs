@@ -173,7 +173,7 @@ impl Object {
         let (kind, id) = match item.target_type.as_deref()? {
             // Neither is shown anywhere; what was deleted or set is in the sentence.
             "deletion" | "settings" => return None,
-            "link" => (text("entityType")?, number("entityId")),
+            "link" if text("entityType").is_some() => (text("entityType")?, number("entityId")),
             "invitation" if is_invited => ("user", number("user")),
             kind => (kind, item.target_id),
         };
