@@ -138,19 +138,12 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let parts = Parts::Only(input.include.iter().filter_map(|part| EvidencePart::parse(part)).collect());
     let read = |attempt| executions::detail(&context.query, project, input.execution_id, &parts, attempt);
     let mut detail = read(WantedAttempt::default()).await?;
-    if let Some(failed) = failed_attempt(&detail) {
-        detail = read(failed).await?;
+    // How a flaky test passed explains nothing.
+    if let Some(failed) = detail.failed_attempt_of_flaky() {
+        let wanted = WantedAttempt { retry: Some(failed.retry), repetition: Some(failed.repetition) };
+        detail = read(wanted).await?;
     }
     answer(&Output::of(detail))
-}
-
-/// Of a flaky execution, the attempt whose failure there is something of: how it
-/// passed in the end explains nothing.
-fn failed_attempt(detail: &ExecutionDetail) -> Option<WantedAttempt> {
-    let told =
-        |attempt: &&AttemptView| attempt.status.is_failing() && !attempt.superseded && attempt.has_evidence;
-    let failed = detail.attempts.iter().rev().find(told).filter(|_| detail.item.flaky)?;
-    Some(WantedAttempt { retry: Some(failed.retry), repetition: Some(failed.repetition) })
 }
 
 impl Output {

@@ -1,11 +1,12 @@
 //! What a set of attempts says about the execution.
 //!
 //! Invariant: a pure function of the set. A placeholder for a test that did
-//! not run never outweighs a result, the newest generation decides, and the
-//! worst repetition speaks for all.
+//! not run never outweighs a result, the newest generation decides, each
+//! repetition is judged by `outcome`, and the worst one speaks for all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::outcome::{RepetitionOutcome, repetition_outcome};
 use super::resolve::Resolved;
 use super::{Attempt, AttemptSet, MAX_LISTED};
 use crate::failure::Fingerprint;
@@ -15,19 +16,21 @@ use crate::time::Timestamp;
 /// The execution as its attempts decide it. Durations are milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The attempt whose evidence, error and worker the execution shows: the
-    /// last one of the worst repetition.
+    /// The attempt whose evidence, error and worker the execution shows: of the
+    /// worst repetition the last unexpected one when it failed, else the last
+    /// expected one.
     pub deciding: Attempt,
     /// Worst over repetitions.
     pub status: TestStatus,
-    /// Passed in the end, after a failure or after attempts nobody reported.
+    /// Failed and passed, in any order, or passed after attempts nobody reported.
     pub flaky: bool,
     /// Duration of the deciding attempt.
     pub duration_ms: i64,
     /// Sum over the attempts that count.
     pub total_duration_ms: i64,
     /// What the test cost beside itself: of a repetition that passed all
-    /// attempts but the last, of one that failed all but the first.
+    /// attempts but the deciding one, of one that failed all but the first
+    /// failure.
     pub lost_ms: i64,
     /// Highest retry among the attempts that count.
     pub retries: u32,
@@ -40,8 +43,8 @@ pub struct Decision {
     pub attempts: Vec<AttemptView>,
     /// Attempts that count or were superseded but are not listed.
     pub dropped: u32,
-    /// What the attempt that failed last tells its failure from; of an
-    /// execution that neither failed nor was flaky, nothing.
+    /// Fingerprint of the attempt that failed last; `None` when the execution
+    /// neither failed nor was flaky.
     pub fingerprint: Option<Fingerprint>,
 }
 
@@ -66,29 +69,41 @@ impl Decision {
     }
 
     /// The attempts as a sequence of failed (`true`) and passed ones, by
-    /// repetition and retry. Where only the outcome and the number of retries
-    /// are known, those before the last one failed; a test that was skipped or
-    /// interrupted tried nothing.
+    /// repetition and retry. Attempts that nobody reported failed, else there
+    /// had been no later one; skipped, interrupted and waiting attempts tried
+    /// nothing.
     #[must_use]
     pub fn tries(&self) -> Vec<bool> {
-        let outcome = self.outcome();
-        if !outcome.is_decided() {
+        if !self.outcome().is_decided() {
             return Vec::new();
         }
-        let counted = self.attempts.iter().filter(|view| !view.superseded);
-        let known: Vec<bool> = counted
-            .filter(|view| view.attempt.status.is_failing() || view.attempt.status == TestStatus::Passed)
-            .map(|view| view.attempt.status.is_failing())
-            .collect();
-        let is_newest = |one: &&Attempt| one.generation == self.deciding.generation;
-        let newest = || self.attempts.iter().map(|view| &view.attempt).filter(is_newest);
-        if self.repetitions > 1 || known.len() + idle(newest, self.retries) > self.retries as usize {
-            return known;
+        let counted = || self.attempts.iter().filter(|view| !view.superseded).map(|view| &view.attempt);
+        let known = counted()
+            .filter(|attempt| attempt.status.is_failing() || attempt.status == TestStatus::Passed)
+            .map(|attempt| attempt.status.is_failing());
+        let of_newest = || {
+            self.attempts
+                .iter()
+                .map(|view| &view.attempt)
+                .filter(|one| one.generation == self.deciding.generation)
+        };
+        let accounted = counted().count() + idle(of_newest, self.retries);
+        let unreported =
+            if self.repetitions > 1 { 0 } else { (self.retries as usize + 1).saturating_sub(accounted) };
+        std::iter::repeat_n(true, unreported.min(MAX_LISTED)).chain(known).collect()
+    }
+
+    /// The attempt that shows how the execution failed: the deciding one of a
+    /// failed execution, the last failed one of a flaky one; `None` otherwise.
+    #[must_use]
+    pub fn failed_attempt(&self) -> Option<&AttemptView> {
+        match self.outcome() {
+            Outcome::Failed | Outcome::TimedOut => self.attempts.iter().find(|view| view.deciding),
+            Outcome::Flaky => {
+                self.attempts.iter().rfind(|view| !view.superseded && view.attempt.status.is_failing())
+            }
+            _ => None,
         }
-        // Of what lies beyond the listed ones no more is needed than that it failed.
-        let mut tries = vec![true; (self.retries as usize).min(MAX_LISTED)];
-        tries.push(outcome.status().is_failing());
-        tries
     }
 }
 
@@ -108,25 +123,31 @@ impl AttemptSet {
         let counts = |one: &Resolved| is_considered(one) && one.attempt.generation == newest;
 
         let numbered = repetitions(&resolved, is_considered);
-        let chains: Vec<&Chain> = numbered
+        let judged: Vec<Repetition<'_>> = numbered
             .iter()
             .filter(|(generation, _, _)| *generation == newest)
-            .map(|(_, _, chain)| chain)
+            .filter_map(|(_, _, chain)| Repetition::judge(chain, &resolved))
             .collect();
-        let last = |chain: &Chain| chain.last().copied();
-        let deciding = chains.iter().filter_map(|chain| last(chain)).min_by_key(|&position| {
+        let worst = judged.iter().min_by_key(|repetition| {
+            let position = repetition.deciding();
             let Resolved { attempt, is_listed } = &resolved[position];
             let start = (attempt.started_at.is_none(), attempt.started_at);
-            (attempt.status.severity(), !is_listed, attempt.is_summary, start, position)
+            (repetition.outcome.status.severity(), !is_listed, attempt.is_summary, start, position)
         })?;
 
         let counting: Vec<&Attempt> =
             resolved.iter().filter(|one| counts(one)).map(|one| &one.attempt).collect();
-        let status = resolved[deciding].attempt.status;
+        let (deciding, status) = (worst.deciding(), worst.outcome.status);
         let flaky = status == TestStatus::Passed
             && (counting.iter().any(|attempt| attempt.flaky_claimed)
-                || chains.iter().any(|chain| had_trouble(chain, &resolved)));
-        let fingerprint = told_failure(deciding, flaky, &chains, &resolved);
+                || judged.iter().any(|repetition| repetition.is_flaky(&resolved)));
+        let fingerprint = match status {
+            status if status.is_failing() => last_fingerprint(std::slice::from_ref(worst), true, &resolved),
+            // A client that sends only the result of a flaky test says with it what failed.
+            _ if flaky => last_fingerprint(&judged, true, &resolved)
+                .or_else(|| last_fingerprint(&judged, false, &resolved)),
+            _ => None,
+        };
         Some(Decision {
             fingerprint,
             status,
@@ -135,9 +156,9 @@ impl AttemptSet {
             total_duration_ms: counting
                 .iter()
                 .fold(0, |sum: i64, attempt| sum.saturating_add(attempt.duration_ms)),
-            lost_ms: chains.iter().map(|chain| lost_ms(chain, &resolved)).fold(0, i64::saturating_add),
+            lost_ms: judged.iter().map(|one| one.lost_ms(&resolved)).fold(0, i64::saturating_add),
             retries: counting.iter().map(|attempt| attempt.retry).max().unwrap_or(0),
-            repetitions: chains.len(),
+            repetitions: judged.len(),
             started_at: counting.iter().filter_map(|attempt| attempt.started_at).min(),
             attempts: views(&resolved, &numbered, deciding, counts),
             dropped: self.dropped(),
@@ -146,59 +167,65 @@ impl AttemptSet {
     }
 }
 
-/// Time of the attempts of a chain that did not matter in the end.
-fn lost_ms(chain: &Chain, resolved: &[Resolved]) -> i64 {
-    let sum = |positions: &[usize]| {
-        let durations = positions.iter().map(|&position| resolved[position].attempt.duration_ms);
-        durations.fold(0, i64::saturating_add)
-    };
-    match (chain.as_slice(), chain.last().map(|&last| resolved[last].attempt.status)) {
-        ([_, after @ ..], Some(status)) if status.is_failing() => sum(after),
-        ([before @ .., _], Some(TestStatus::Passed)) => sum(before),
-        _ => 0,
+/// The attempts of one repetition with their outcome.
+struct Repetition<'c> {
+    chain: &'c Chain,
+    outcome: RepetitionOutcome,
+}
+
+impl<'c> Repetition<'c> {
+    fn judge(chain: &'c Chain, resolved: &[Resolved]) -> Option<Self> {
+        let statuses: Vec<TestStatus> =
+            chain.iter().map(|&position| resolved[position].attempt.status).collect();
+        Some(Self { chain, outcome: repetition_outcome(&statuses)? })
+    }
+
+    /// The deciding attempt; a position in the resolved list.
+    fn deciding(&self) -> usize {
+        self.chain[self.outcome.deciding]
+    }
+
+    /// Failed and passed, or passed with an unknown beginning. Where it is
+    /// known that the test did not run, because an earlier one of its serial
+    /// group failed, nothing is unknown.
+    fn is_flaky(&self, resolved: &[Resolved]) -> bool {
+        if self.outcome.flaky || self.outcome.status != TestStatus::Passed {
+            return self.outcome.flaky;
+        }
+        let deciding = &resolved[self.deciding()].attempt;
+        let highest = self.chain.iter().map(|&position| resolved[position].attempt.retry).max().unwrap_or(0);
+        let is_of_repetition =
+            |one: &&Attempt| (one.generation, one.repetition) == (deciding.generation, deciding.repetition);
+        let attempts = || resolved.iter().map(|one| &one.attempt).filter(is_of_repetition);
+        self.chain.len() + idle(attempts, highest) <= highest as usize
+    }
+
+    /// Time of the attempts that did not matter in the end.
+    fn lost_ms(&self, resolved: &[Resolved]) -> i64 {
+        let attempt = |position: usize| &resolved[position].attempt;
+        let needed = match self.outcome.status {
+            TestStatus::Passed => Some(self.deciding()),
+            TestStatus::Failed | TestStatus::TimedOut => {
+                self.chain.iter().copied().find(|&position| attempt(position).status.is_failing())
+            }
+            _ => return 0,
+        };
+        let others = self.chain.iter().filter(|&&position| Some(position) != needed);
+        others.map(|&position| attempt(position).duration_ms).fold(0, i64::saturating_add)
     }
 }
 
-/// The fingerprint of the last failed attempt: of the deciding repetition when
-/// that failed, of any when the test was flaky. A client that sends only the
-/// result of a flaky test says with it what failed.
-fn told_failure(
-    deciding: usize,
-    flaky: bool,
-    chains: &[&Chain],
+/// The fingerprint of the last attempt, or the last failed one, that has any.
+fn last_fingerprint(
+    repetitions: &[Repetition<'_>],
+    only_failed: bool,
     resolved: &[Resolved],
 ) -> Option<Fingerprint> {
-    let has_failed = resolved[deciding].attempt.status.is_failing();
-    if !has_failed && !flaky {
-        return None;
-    }
-    let told = |only_failing: bool| {
-        let of_interest = chains.iter().filter(|chain| !has_failed || chain.last() == Some(&deciding));
-        of_interest
-            .flat_map(|chain| chain.iter())
-            .map(|&position| &resolved[position].attempt)
-            .filter(|attempt| !only_failing || attempt.status.is_failing())
-            .filter_map(|attempt| attempt.facts.fingerprint)
-            .next_back()
-    };
-    told(true).or_else(|| told(false))
-}
-
-/// A passed chain that failed on the way, or whose beginning is unknown. Where
-/// it is known that the test did not run, because an earlier one of its serial
-/// group failed, nothing is unknown.
-fn had_trouble(chain: &Chain, resolved: &[Resolved]) -> bool {
-    let Some((&last, earlier)) = chain.split_last() else {
-        return false;
-    };
-    let decided = &resolved[last].attempt;
-    let is_of_chain =
-        |one: &&Attempt| (one.generation, one.repetition) == (decided.generation, decided.repetition);
-    let of_chain = || resolved.iter().map(|one| &one.attempt).filter(is_of_chain);
-    let needed = decided.retry as usize;
-    let is_complete = earlier.len() >= needed || earlier.len() + idle(of_chain, decided.retry) >= needed;
-    (decided.status == TestStatus::Passed && !is_complete)
-        || earlier.iter().any(|&position| resolved[position].attempt.status.is_failing())
+    let attempts = repetitions.iter().flat_map(|one| one.chain).map(|&position| &resolved[position].attempt);
+    attempts
+        .filter(|attempt| !only_failed || attempt.status.is_failing())
+        .filter_map(|attempt| attempt.facts.fingerprint)
+        .next_back()
 }
 
 /// How many of the tries before a retry are known not to have run: those that
@@ -218,10 +245,15 @@ fn repetitions(resolved: &[Resolved], is_considered: impl Fn(&Resolved) -> bool)
     for (position, one) in resolved.iter().enumerate().filter(|(_, one)| is_considered(one)) {
         groups.entry((one.attempt.generation, one.attempt.repetition)).or_default().push(position);
     }
+    let mut waited: BTreeMap<(u32, Option<u32>), BTreeSet<u32>> = BTreeMap::new();
+    for Resolved { attempt, .. } in resolved.iter().filter(|one| one.attempt.is_did_not_run()) {
+        waited.entry((attempt.generation, attempt.repetition)).or_default().insert(attempt.retry);
+    }
     let mut numbered = Vec::new();
     for ((generation, index), members) in groups {
+        let waited = waited.remove(&(generation, index)).unwrap_or_default();
         let has_index = index.is_some();
-        for (number, chain) in (0..).zip(chains(resolved, members, has_index)) {
+        for (number, chain) in (0..).zip(chains(resolved, members, has_index, &waited)) {
             numbered.push((generation, index.unwrap_or(number), chain));
         }
     }
@@ -231,10 +263,16 @@ fn repetitions(resolved: &[Resolved], is_considered: impl Fn(&Resolved) -> bool)
 /// Strings attempts together. An attempt of retry r continues the earliest
 /// chain that ends in a retry r−1 which did not pass and started before; if
 /// there is none, one that passed, for a serial group is retried as a whole;
-/// else it opens its own. Under an index sent by the client a gap or
+/// else it opens its own. Retries that a test `waited` through, because another
+/// one of its serial group failed, break no chain. Under an index sent by the client a gap or
 /// a passed predecessor does not break the chain, the index says they belong
 /// together; parallel runs of the same index still stay apart.
-fn chains(resolved: &[Resolved], mut members: Vec<usize>, has_index: bool) -> Vec<Chain> {
+fn chains(
+    resolved: &[Resolved],
+    mut members: Vec<usize>,
+    has_index: bool,
+    waited: &BTreeSet<u32>,
+) -> Vec<Chain> {
     let attempt = |position: usize| &resolved[position].attempt;
     let start = |position: usize| (attempt(position).started_at.is_none(), attempt(position).started_at);
     members.sort_by_key(|&position| (attempt(position).retry, start(position), position));
@@ -244,7 +282,8 @@ fn chains(resolved: &[Resolved], mut members: Vec<usize>, has_index: bool) -> Ve
         let ends = |chain: &Chain| chain.last().map(|&last| attempt(last));
         let follows = |chain: &Chain| {
             ends(chain).is_some_and(|end| {
-                end.retry.checked_add(1) == Some(current.retry)
+                end.retry < current.retry
+                    && (end.retry + 1..current.retry).all(|retry| waited.contains(&retry))
                     && end.started_at.zip(current.started_at).is_none_or(|(one, next)| one <= next)
             })
         };

@@ -4,10 +4,12 @@
 //! Invariant: a set is the join of everything that was ever reported, so the
 //! order of arrival and repeated deliveries never show, neither in the set, nor
 //! in its stored form, nor in the decision. `set` merges, `resolve` turns
-//! undated reports into distinct attempts, `decide` judges, `stored` is the
-//! JSON of the `attempts` column.
+//! undated reports into distinct attempts, `outcome` is Playwright's rule for
+//! one repetition, `decide` judges the whole, `stored` is the JSON of the
+//! `attempts` column.
 
 mod decide;
+mod outcome;
 mod resolve;
 mod set;
 mod stored;

@@ -109,7 +109,9 @@ fn attempts_are_tries_and_unreported_ones_failed() {
     assert_eq!(tries(vec![attempt(2, Passed)]), [true, true, false]);
     assert_eq!(tries(vec![attempt(1, Failed)]), [true, true]);
     assert_eq!(tries(vec![attempt(0, Skipped)]), [] as [bool; 0]);
-    assert_eq!(tries(vec![attempt(0, Failed), attempt(1, Interrupted)]), [] as [bool; 0]);
+    assert_eq!(tries(vec![attempt(0, Failed), attempt(1, Interrupted)]), [true]);
+    assert_eq!(tries(vec![attempt(0, Interrupted), attempt(1, Passed)]), [false]);
+    assert_eq!(tries(vec![attempt(0, Failed), attempt(1, Skipped)]), [true]);
     let repeated = vec![attempt(0, Passed).of_repetition(0), attempt(0, Failed).of_repetition(1)];
     assert_eq!(tries(repeated), [false, true]);
 }
@@ -119,7 +121,9 @@ fn retries_are_lost_time_and_so_is_what_came_before_a_pass() {
     let lost = |attempts: Vec<Attempt>| decide(attempts).lost_ms;
     let tried =
         |last| vec![attempt(0, Failed).took(300), attempt(1, TimedOut).took(30), attempt(2, last).took(7)];
-    assert_eq!((lost(tried(Passed)), lost(tried(Failed)), lost(tried(Interrupted))), (330, 37, 0));
+    assert_eq!((lost(tried(Passed)), lost(tried(Failed)), lost(tried(Interrupted))), (330, 37, 37));
+    assert_eq!(lost(vec![attempt(0, Interrupted).took(300), attempt(1, Failed).took(20)]), 300);
+    assert_eq!(lost(vec![attempt(0, Passed).took(300), attempt(1, Failed).took(20)]), 20);
     assert_eq!(lost(vec![attempt(0, Failed).took(300)]), 0);
     let repeated = vec![
         attempt(0, Passed).of_repetition(0).took(5),
@@ -138,6 +142,47 @@ fn a_pass_after_a_failure_is_one_flaky_test_in_either_order() {
     assert_eq!((decision.duration_ms, decision.total_duration_ms), (200, 500));
     assert_eq!((decision.started_at, decision.attempts.len()), (Some(Timestamp(1)), 2));
     assert_eq!(decide([passed, failed]), decision);
+}
+
+#[test]
+fn the_deciding_attempt_is_the_one_whose_failure_or_pass_counts() {
+    let at = |retry: u32, status| {
+        let number = i64::from(retry);
+        attempt(retry, status).at(number * 100).took(number + 1).in_pack(number + 1)
+    };
+    // Cut off by Ctrl-C while it was tried again.
+    let broken_off = [at(0, Failed).failing_with("boom"), at(1, Interrupted)];
+    let decision = decide(broken_off.clone());
+    assert_eq!((decision.outcome(), decision.duration_ms, decision.retries), (Outcome::Failed, 1, 1));
+    assert_eq!(decision.deciding, broken_off[0]);
+    assert_eq!(decision.failed_attempt().unwrap().attempt, broken_off[0]);
+    assert_eq!(decide(broken_off.into_iter().rev()), decision);
+    // Run again only because another test of its serial group failed.
+    let serial = [at(0, Passed), at(1, Failed).failing_with("boom")];
+    let decision = decide(serial.clone());
+    assert_eq!((decision.outcome(), decision.repetitions), (Outcome::Flaky, 1));
+    assert_eq!((&decision.deciding, &decision.failed_attempt().unwrap().attempt), (&serial[0], &serial[1]));
+    let decision = decide([at(0, Passed), at(1, Interrupted)]);
+    assert_eq!((decision.outcome(), decision.duration_ms), (Outcome::Passed, 1));
+    assert_eq!(decision.failed_attempt(), None);
+    let decision = decide([at(0, Failed), at(1, Skipped)]);
+    assert_eq!((decision.outcome(), decision.deciding.status), (Outcome::Flaky, Skipped));
+    assert_eq!(decide([at(0, Passed), at(1, Skipped)]).outcome(), Outcome::Passed);
+    let decision = decide([at(0, TimedOut), at(1, Failed), at(2, Interrupted)]);
+    assert_eq!((decision.outcome(), decision.duration_ms), (Outcome::Failed, 2));
+}
+
+#[test]
+fn the_fingerprint_is_that_of_the_last_failure_of_the_deciding_repetition() {
+    let print = |attempt: Attempt, byte| {
+        let facts = AttemptFacts { fingerprint: Some(Fingerprint([byte; 32])), ..AttemptFacts::default() };
+        Attempt { facts, ..attempt }
+    };
+    let told = |attempts: Vec<Attempt>| decide(attempts).fingerprint.map(|print| print.0[0]);
+    let failed = print(attempt(0, Failed).at(1), 1);
+    assert_eq!(told(vec![failed.clone(), print(attempt(1, Interrupted).at(2), 2)]), Some(1));
+    assert_eq!(told(vec![attempt(0, Passed).at(1), print(attempt(1, TimedOut).at(2), 3)]), Some(3));
+    assert_eq!(told(vec![print(attempt(0, Interrupted).at(1), 2), attempt(1, Passed).at(2)]), None);
 }
 
 #[test]
@@ -211,6 +256,15 @@ fn a_test_that_could_only_run_when_its_serial_group_was_retried_is_not_flaky() {
     assert!(decide([waited().of_repetition(0), reported, later]).flaky);
     // A placeholder of an earlier job says nothing about the attempts of a later one.
     assert!(decide([waited(), attempt(1, TestStatus::Passed).at(9_000).of_generation(1)]).flaky);
+}
+
+#[test]
+fn a_retry_in_which_a_test_waited_for_its_serial_group_breaks_no_repetition() {
+    let attempts = [attempt(0, Failed).at(1), attempt(1, DidNotRun), attempt(2, Passed).at(9)];
+    let decision = decide(attempts);
+    assert_eq!((decision.outcome(), decision.repetitions), (Outcome::Flaky, 1));
+    let unknown = decide([attempt(0, Failed).at(1), attempt(2, Passed).at(9)]);
+    assert_eq!((unknown.outcome(), unknown.repetitions), (Outcome::Failed, 2));
 }
 
 #[test]

@@ -180,6 +180,8 @@ pub struct ExactRun<'a> {
     pub commit: Option<&'a str>,
     /// Its attempts in order, `true` for a failed one.
     pub tries: Vec<bool>,
+    /// It failed or timed out in the end.
+    pub has_failed: bool,
     /// Its run failed as a whole.
     pub is_mass_failure: bool,
 }
@@ -192,8 +194,7 @@ pub fn judge_exactly<'a>(runs: impl IntoIterator<Item = ExactRun<'a>>, failures:
     let mut filter = Filter::default();
     let mut before = None;
     for run in runs {
-        let failed_in_the_end = run.tries.last() == Some(&true);
-        if failed_in_the_end && !failures && !run.is_mass_failure {
+        if run.has_failed && !failures && !run.is_mass_failure {
             continue;
         }
         let is_same = run.commit.is_some() && run.commit == before;

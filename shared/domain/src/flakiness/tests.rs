@@ -81,6 +81,7 @@ fn attempts_and_commits_are_judged_exactly() {
         let exact = (0_u64..).zip(runs).zip(&commits).map(|((number, run), commit)| ExactRun {
             commit: Some(commit),
             tries: run[1].as_str().unwrap().chars().map(|attempt| attempt == 'F').collect(),
+            has_failed: run[1].as_str().unwrap().ends_with('F'),
             is_mass_failure: skipped.contains(&number),
         });
         let found = judge_exactly(exact, true);
@@ -92,9 +93,14 @@ fn attempts_and_commits_are_judged_exactly() {
 #[test]
 fn failing_and_passing_on_one_commit_is_chance() {
     let runs = |commits: [Option<&'static str>; 8]| {
-        let tries = [false, true, false, true, false, true, false, true].map(|failed| vec![failed]);
-        let runs = commits.into_iter().zip(tries);
-        judge_exactly(runs.map(|(commit, tries)| ExactRun { commit, tries, is_mass_failure: false }), true)
+        let runs = commits.into_iter().zip([false, true, false, true, false, true, false, true]);
+        let exact = runs.map(|(commit, has_failed)| ExactRun {
+            commit,
+            tries: vec![has_failed],
+            has_failed,
+            is_mass_failure: false,
+        });
+        judge_exactly(exact, true)
     };
     let (same, unknown) = (runs([Some("a"); 8]), runs([None; 8]));
     assert!(same.probability > unknown.probability && same.broken < 0.05 && unknown.broken > same.broken);

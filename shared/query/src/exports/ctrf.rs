@@ -145,7 +145,7 @@ const fn status(status: TestStatus) -> &'static str {
     }
 }
 
-/// The attempts before the one that decided.
+/// The attempts besides the one that decided.
 fn retried(attempts: Option<&Vec<AttemptView>>) -> Vec<Attempt<'_>> {
     let earlier = attempts.into_iter().flatten().filter(|attempt| !attempt.deciding && !attempt.superseded);
     earlier

@@ -94,10 +94,12 @@ impl SpokenOf {
     pub(super) fn of(row: &ExecutionRow) -> Result<Self> {
         let decision =
             stored_attempts(row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
-        let told = decision.attempts.iter().rev().filter(|view| has_failed(view));
-        let spoken_of = told
-            .clone()
-            .find(|view| view.attempt.evidence.is_some())
+        let has_evidence = |view: &&AttemptView| view.attempt.evidence.is_some();
+        let mut failed = decision.attempts.iter().rev().filter(|view| has_failed(view));
+        let spoken_of = decision
+            .failed_attempt()
+            .filter(has_evidence)
+            .or_else(|| failed.find(has_evidence))
             .or_else(|| decision.attempts.iter().find(|view| view.deciding));
         let view = spoken_of
             .or(decision.attempts.last())

@@ -56,9 +56,11 @@ impl Series {
         let tried = walk.tried(session).await?;
         let mut exact = Vec::with_capacity(tried.len());
         for row in tried.iter().rev() {
+            let decision = attempts_of(row)?.decide();
             exact.push(ExactRun {
                 commit: row.commit.as_deref(),
-                tries: attempts_of(row)?.decide().map(|decided| decided.tries()).unwrap_or_default(),
+                has_failed: decision.as_ref().is_some_and(|decision| decision.status.is_failing()),
+                tries: decision.map(|decision| decision.tries()).unwrap_or_default(),
                 is_mass_failure: row.is_mass_failure,
             });
         }

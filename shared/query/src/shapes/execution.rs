@@ -416,6 +416,16 @@ pub struct ExecutionDetail {
     pub url: String,
 }
 
+impl ExecutionDetail {
+    /// Of a flaky execution the last failed attempt that left evidence: what
+    /// people and agents come for. `None` for any other execution.
+    #[must_use]
+    pub fn failed_attempt_of_flaky(&self) -> Option<&AttemptView> {
+        let failed = |view: &&AttemptView| view.status.is_failing() && !view.superseded && view.has_evidence;
+        self.attempts.iter().rfind(failed).filter(|_| self.item.flaky)
+    }
+}
+
 /// The browser as one word: `project/engine`, as far as known.
 #[must_use]
 pub fn browser_label(item: &ExecutionItem) -> Option<String> {

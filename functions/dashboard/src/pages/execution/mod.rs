@@ -308,10 +308,9 @@ async fn detail(
         }
     });
     let shown = shown.map(|attempt| (attempt.retry, attempt.repetition));
-    let failed =
-        detail.attempts.iter().rev().find(|attempt| attempt.status.is_failing() && attempt.has_evidence);
-    match failed.map(|attempt| (attempt.retry, attempt.repetition)) {
-        Some((retry, repetition)) if detail.item.flaky && !is_asked => {
+    let failed = detail.failed_attempt_of_flaky().map(|attempt| (attempt.retry, attempt.repetition));
+    match failed {
+        Some((retry, repetition)) if !is_asked => {
             let wanted = WantedAttempt { retry: Some(retry), repetition: Some(repetition) };
             let detail = executions::detail(&visit.ctx, project, id, &Parts::All, wanted).await?;
             Ok((detail, Some((retry, repetition))))

@@ -64,6 +64,15 @@ fn requests_in_two_orders() -> impl Strategy<Value = (Vec<Vec<Reported>>, Vec<Ve
     })
 }
 
+/// How the attempts of one test ended, by retry, and an order in which they are
+/// reported.
+fn attempts_in_any_order() -> impl Strategy<Value = (Vec<TestStatus>, Vec<(u32, TestStatus)>)> {
+    proptest::collection::vec(any_status(), 1..6).prop_flat_map(|statuses| {
+        let sent: Vec<(u32, TestStatus)> = (0..).zip(statuses.iter().copied()).collect();
+        (Just(statuses), Just(sent).prop_shuffle())
+    })
+}
+
 /// A test that ran several times under one number of configured retries, as a
 /// dating client reports it: every attempt in a request of its own.
 fn repeated_test() -> impl Strategy<Value = (Vec<Attempt>, Vec<Attempt>, TestStatus, bool)> {
@@ -99,6 +108,25 @@ proptest! {
         prop_assert_eq!(one.decide(), another.decide());
         prop_assert_eq!(one.to_json(), another.to_json());
         prop_assert_eq!(one, another);
+    }
+
+    #[test]
+    fn attempts_of_one_test_are_judged_alike_in_any_order(
+        (statuses, arriving) in attempts_in_any_order(), has_index in any::<bool>(), is_dated in any::<bool>(),
+    ) {
+        let sent = |&(retry, status): &(u32, TestStatus)| {
+            let one = attempt(retry, status).took(i64::from(retry)).in_pack(i64::from(retry));
+            let one = if has_index { one.of_repetition(0) } else { one };
+            if is_dated { one.at(i64::from(retry) * 100) } else { one }
+        };
+        let in_order: Vec<_> = (0..).zip(statuses.iter().copied()).collect();
+        let decision = set_of(in_order.iter().map(sent)).decide().unwrap();
+        prop_assert_eq!(&set_of(arriving.iter().map(sent)).decide().unwrap(), &decision);
+        let has = |wanted: fn(TestStatus) -> bool| statuses.iter().any(|status| wanted(*status));
+        let (failed, passed) = (has(TestStatus::is_failing), has(|status| matches!(status, Passed | Skipped)));
+        prop_assert_eq!(decision.status.is_failing(), failed && !passed);
+        prop_assert_eq!(decision.flaky, failed && passed);
+        prop_assert_eq!(decision.failed_attempt().is_some(), failed);
     }
 
     #[test]
