@@ -36,6 +36,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(runs::move_executions),
         Kind::new(runs::compare_behind),
         Kind::new(runs::compare_project),
+        Kind::new(runs::reevaluate_outcomes),
         Kind::new(runs::pool_traces),
         Kind::new(runs::join_evidence),
         Kind::new(runs::unpack_report),

@@ -5,7 +5,7 @@ use callboard_domain::time::Timestamp;
 use callboard_query::clusters;
 use callboard_query::ingest::{
     self, Checked, CompareBehind, CompareProject, Completion, JoinEvidence, MoveExecutions, PoolTraces,
-    Recompute, UnpackReport,
+    Recompute, ReevaluateOutcomes, UnpackReport,
 };
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
@@ -72,6 +72,15 @@ pub(crate) async fn compare_project(
 ) -> Result<Outcome<CompareProject>, JobError> {
     let background = ctx.state().background();
     ctx.in_steps(job, |job| ingest::compare_project(&background, job)).await
+}
+
+/// Stored executions are judged by the rule of today.
+pub(crate) async fn reevaluate_outcomes(
+    ctx: JobContext,
+    job: ReevaluateOutcomes,
+) -> Result<Outcome<ReevaluateOutcomes>, JobError> {
+    let background = ctx.state().background();
+    ctx.in_steps(job, |job| ingest::reevaluate_outcomes(&background, job, ctx.now())).await
 }
 
 /// The traces of a run share their common parts.

@@ -76,7 +76,8 @@ fn lasting(cluster: &Value) -> Value {
     Value::Object(lasting)
 }
 
-async fn execute(service: &Service, sql: String) {
+/// Changes rows behind the service's back.
+pub(crate) async fn execute(service: &Service, sql: String) {
     match service.state().store().db() {
         Db::Sqlite { writer, .. } => {
             sqlx::query(sqlx::AssertSqlSafe(sql))

@@ -33,6 +33,7 @@ mod mcp;
 mod memory;
 mod network;
 mod oauth;
+mod outcome;
 mod pages;
 mod paging;
 mod performance;

@@ -126,6 +126,9 @@ statements! {
     BY_IDS = select_execution!("WHERE e.project_id = $1 AND e.run_id in_ints($2) AND e.id in_ints($3)");
     /// The rows of a run behind an id. PK
     OF_RUN_AFTER = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
+    /// The rows of a run behind an id that hold a list of attempts. PK
+    WITH_ATTEMPTS_AFTER = select_execution!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 \
+        AND e.attempts IS NOT NULL ORDER BY e.id LIMIT $5");
     /// The rows of a batch in one run. Told to look for each test, PostgreSQL does not read a day of the project to find
     /// them. ix: executions_history
     OF_BATCH = select_execution!("WHERE e.project_id = $1 AND e.day = $2 AND e.run_id = $3 AND e.test_case_id in_ints($4)"),
@@ -458,6 +461,24 @@ pub async fn of_run_after(
     let (low, high) = ExecutionId::range_of(run);
     let low = after.map_or(low, |after| after.get().max(low));
     session.all(&OF_RUN_AFTER, args![project, run, low, high, limit]).await?.iter().map(read).collect()
+}
+
+/// [`of_run_after`] of those executions that hold a list of attempts: the
+/// others have one attempt, which their row describes.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn with_attempts_after(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    after: Option<ExecutionId>,
+    limit: i64,
+) -> Result<Vec<ExecutionRow>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let low = after.map_or(low, |after| after.get().max(low));
+    let rows = session.all(&WITH_ATTEMPTS_AFTER, args![project, run, low, high, limit]).await?;
+    rows.iter().map(read).collect()
 }
 
 /// Durations (ms) of a run's executions that ran.
