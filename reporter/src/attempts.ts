@@ -8,6 +8,9 @@ import { relativeLocation } from './locations';
 
 export type AttemptStatus = TestResult['status'] | 'didnotrun';
 
+/** How a test ended over its attempts. */
+export type TestOutcome = 'failed' | 'timedOut' | 'interrupted' | 'flaky' | 'passed' | 'skipped' | 'didNotRun';
+
 export interface Attempt {
   test: TestCase;
   /** Absent when the test was planned and never begun. */
@@ -30,7 +33,7 @@ export interface RunOutcome {
 
 export function* attemptsOf(run: RunOutcome): Generator<Attempt> {
   const tests = run.suite.allTests();
-  const failures = failuresOf(tests);
+  const failures = failuresOf(run, tests);
   for (const test of tests) {
     if (test.results.length === 0) {
       yield { test, result: undefined, status: 'didnotrun', durationMs: 0, ...whyNotRun(run, test, failures) };
@@ -41,7 +44,7 @@ export function* attemptsOf(run: RunOutcome): Generator<Attempt> {
 
 /** One attempt; also while the run is still going. */
 export function attemptOf(
-  run: RunOutcome, test: TestCase, result: TestResult, failures: () => Failures = () => failuresOf(run.suite.allTests()),
+  run: RunOutcome, test: TestCase, result: TestResult, failures: () => Failures = () => failuresOf(run, run.suite.allTests()),
 ): Attempt {
   const status = attemptStatus(run, test, result);
   const reason = status === 'didnotrun' ? whyNotRun(run, test, failures()) : {};
@@ -59,6 +62,31 @@ export function attemptStatus(run: RunOutcome, test: TestCase, result: TestResul
   return skippedByPlaywright ? 'didnotrun' : result.status;
 }
 
+const FAILED: ReadonlySet<TestOutcome> = new Set(['failed', 'timedOut']);
+
+export function testOutcome(run: RunOutcome, test: TestCase): TestOutcome {
+  const statuses = test.results.map((result) => attemptStatus(run, test, result));
+  return outcomeOver(statuses, test.expectedStatus === 'failed');
+}
+
+/**
+ * The outcome over attempts in their order, as the service judges it: by the rule of `TestCase.outcome()`, which
+ * not every release of Playwright has, with words of its own for tests that were interrupted or did not run.
+ */
+export function outcomeOver(statuses: readonly AttemptStatus[], expectsFailure: boolean): TestOutcome {
+  const [expected, unexpected] = expectsFailure ? ['failed', 'passed'] : ['passed', 'failed'];
+  const has = (status: AttemptStatus): boolean => statuses.includes(status);
+  const failure = statuses.filter((status) => status === unexpected || status === 'timedOut').at(-1);
+  const passes = statuses.includes(expected as AttemptStatus);
+  if (failure !== undefined) {
+    if (passes || has('skipped')) return 'flaky';
+    return failure === 'timedOut' ? 'timedOut' : 'failed';
+  }
+  if (passes) return 'passed';
+  if (has('skipped')) return 'skipped';
+  return has('interrupted') ? 'interrupted' : 'didNotRun';
+}
+
 export function attemptDuration(run: RunOutcome, result: TestResult): number {
   if (run.ended.has(result)) return Math.max(0, Math.round(result.duration));
   const end = run.result.startTime.getTime() + run.result.duration;
@@ -70,15 +98,11 @@ interface Failures {
   byFile: Map<string, TestCase[]>;
 }
 
-function failuresOf(tests: readonly TestCase[]): Failures {
-  const all = tests.filter(hasFailed);
+function failuresOf(run: RunOutcome, tests: readonly TestCase[]): Failures {
+  const all = tests.filter((test) => FAILED.has(testOutcome(run, test)));
   const byFile = new Map<string, TestCase[]>();
   for (const test of all) byFile.set(fileKey(test), [...(byFile.get(fileKey(test)) ?? []), test]);
   return { all, byFile };
-}
-
-function hasFailed(test: TestCase): boolean {
-  return test.outcome() === 'unexpected' && test.results.some((result) => result.status !== 'skipped');
 }
 
 function whyNotRun(run: RunOutcome, test: TestCase, failures: Failures): Pick<Attempt, 'didNotRunReason' | 'blockedBy'> {

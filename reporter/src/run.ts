@@ -2,7 +2,7 @@
  * The fields of the run itself, as every sending call carries them.
  */
 import type { FullConfig, Suite, TestCase } from '@playwright/test/reporter';
-import { attemptStatus, type RunOutcome } from './attempts';
+import { testOutcome, type RunOutcome, type TestOutcome } from './attempts';
 import type { Settings } from './options';
 import type { Selection } from './selection';
 import { reporterVersion } from './version';
@@ -96,21 +96,7 @@ export function testsOf(suite: Suite): TestCase[][] {
 }
 
 /** From the worst on: of several repetitions that decides which comes first. */
-const OUTCOMES = ['failed', 'timedOut', 'interrupted', 'passed', 'skipped', 'didNotRun'] as const;
-type Outcome = (typeof OUTCOMES)[number];
-
-function outcomeOf(run: RunOutcome, test: TestCase): Outcome {
-  const last = test.results.at(-1);
-  // Playwright has no word of its own for a test that was broken off, and forgets it where another attempt was not.
-  if (last && attemptStatus(run, test, last) === 'interrupted') return 'interrupted';
-  const outcome = test.outcome();
-  const ran = test.results.some((result) => result.status !== 'skipped');
-  // Nobody knows whether a test that never had its turn would have been skipped.
-  if (!ran && (test.results.length === 0 || test.expectedStatus !== 'skipped')) return 'didNotRun';
-  if (outcome === 'skipped') return 'skipped';
-  if (outcome !== 'unexpected') return 'passed';
-  return last?.status === 'timedOut' ? 'timedOut' : 'failed';
-}
+const WORST_FIRST: readonly TestOutcome[] = ['failed', 'timedOut', 'interrupted', 'flaky', 'passed', 'skipped', 'didNotRun'];
 
 /** Tests, not attempts; flaky ones are passed, timed-out ones are failed, and those the parts leave open were interrupted. */
 function totalsOf(run: RunOutcome): Totals {
@@ -120,13 +106,13 @@ function totalsOf(run: RunOutcome): Totals {
     flakyTests: 0,
   };
   for (const repetitions of tests) {
-    const outcomes = repetitions.map((test) => outcomeOf(run, test));
-    const outcome = OUTCOMES.find((each) => outcomes.includes(each));
+    const outcomes = repetitions.map((test) => testOutcome(run, test));
+    const outcome = WORST_FIRST.find((each) => outcomes.includes(each));
     if (outcome === 'didNotRun') totals.didNotRunTests++;
     else if (outcome === 'skipped') totals.skippedTests++;
-    else if (outcome === 'passed') totals.passedTests++;
+    else if (outcome === 'passed' || outcome === 'flaky') totals.passedTests++;
     else if (outcome !== 'interrupted') totals.failedTests++;
-    if (outcome === 'passed' && repetitions.some((test) => test.outcome() === 'flaky')) totals.flakyTests++;
+    if (outcome === 'flaky') totals.flakyTests++;
     if (outcome === 'timedOut') totals.timedOutTests++;
   }
   return totals;
