@@ -319,7 +319,7 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         let address = format!("/test-runs/{run}?tab=timeline");
         let html = page(client, &address).await;
         assert!(
-            html.contains("pays: flaky, 4.0\u{a0}s, retried once, 3.0\u{a0}s before the last attempt"),
+            html.contains("pays: flaky, 4.0\u{a0}s, retried once, 3.0\u{a0}s in the other attempts"),
             "{html}"
         );
         assert_eq!(html.matches("class=\"flaky earlier\"").count(), 1, "{html}");

@@ -32,9 +32,11 @@ fn tried(title: &str, statuses: &[&str]) -> Vec<Value> {
     (0..).zip(statuses).map(|(retry, status)| attempt(title, status, retry)).collect()
 }
 
-/// Tests with their attempts, and how each ends: status, whether it is flaky, and
-/// the retry that decides.
-const ENDS: [(&str, &[&str], (&str, bool, u32)); 7] = [
+/// A test with its attempts, and how it ends: status, whether it is flaky, and the
+/// retry that decides.
+type End = (&'static str, &'static [&'static str], (&'static str, bool, u32));
+
+const ENDS: [End; 7] = [
     ("broken off while it was tried again", &["failed", "interrupted"], ("failed", false, 0)),
     ("run again with its serial group", &["passed", "failed"], ("passed", true, 0)),
     ("passed and broken off", &["passed", "interrupted"], ("passed", false, 0)),

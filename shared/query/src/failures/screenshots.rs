@@ -1,21 +1,26 @@
 //! Pictures of the pages a test was on.
 
+use std::cmp::Reverse;
+
 use bytes::Bytes;
 use callboard_auth::scope::Authorized;
+use callboard_domain::attempts::Decision;
 use callboard_domain::ids::{ExecutionId, FileId, ProjectId};
 use callboard_store::blobs::content::Content;
 use callboard_store::boxed;
 use callboard_store::files::{self, FileKind};
 
 use crate::executions::required_execution;
+use crate::ingest::stored_attempts;
 use crate::shapes::FileItem;
 use crate::{Context, Entity, QueryError, Result};
 
 /// Screenshots of an execution that are looked at.
 const MAX_FILES: i64 = 200;
 
-/// The newest screenshots of an execution: of the last attempt first. Nothing
-/// of their content is read.
+/// The newest screenshots of an execution: of the last attempt first, of a
+/// failed one those of the attempt that failed it. Nothing of their content is
+/// read.
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
@@ -27,11 +32,17 @@ pub async fn screenshots(
     most: usize,
 ) -> Result<Vec<FileItem>> {
     let mut session = ctx.store.db().read().await?;
-    required_execution(&mut session, project.get(), id).await?;
+    let row = required_execution(&mut session, project.get(), id).await?;
+    let decision = stored_attempts(&row)?.decide().filter(|decision| decision.status.is_failing());
+    let failed = decision.as_ref().and_then(Decision::failed_attempt);
+    let failed = failed.map(|view| (i64::from(view.repetition), i64::from(view.attempt.retry)));
     let kinds = [FileKind::Screenshot];
     let mut rows =
         files::of_execution(&mut session, project.get(), id, Some(&kinds), None, MAX_FILES).await?;
-    rows.sort_by_key(|file| std::cmp::Reverse((file.repetition, file.retry, file.id)));
+    rows.sort_by_key(|file| {
+        let attempt = (file.repetition, file.retry);
+        (failed.is_some_and(|failed| failed != attempt), Reverse((attempt, file.id)))
+    });
     Ok(rows.iter().take(most).map(|file| FileItem::of(file, &ctx.links)).collect())
 }
 

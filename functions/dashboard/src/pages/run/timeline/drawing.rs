@@ -174,7 +174,7 @@ pub(super) fn draw(
         let is_whole = !matches!(phase, Some(Phase::First | Phase::Retries));
         let took = |attempts: &[Times]| attempts.iter().map(|(start, end)| end - start).sum();
         let busy: i64 = if is_whole { item.total_duration } else { took(&attempts) };
-        // The attempt that counts is the last one.
+        // Of a whole execution the attempts that do not decide, of a phase those before its last one.
         let earlier = match (is_whole, go_on) {
             (true, _) if item.retries > 0 => (item.total_duration - item.duration).max(0),
             (true, _) => 0,
@@ -186,7 +186,7 @@ pub(super) fn draw(
         let mut spoken = format!("{}: {outcome}, {}", item.title, duration(busy));
         if is_whole && earlier > 0 {
             let times = if item.retries == 1 { "once".to_owned() } else { format!("{} times", item.retries) };
-            spoken.push_str(&format!(", retried {times}, {} before the last attempt", duration(earlier)));
+            spoken.push_str(&format!(", retried {times}, {} in the other attempts", duration(earlier)));
         }
         // As insights count them: those that ran.
         lane.tests += i64::from(!matches!(item.status, TestStatus::Skipped | TestStatus::DidNotRun));
