@@ -10,7 +10,7 @@ import { createLog, mayBeHeldOpen, stdoutIsDocument, type Log } from './log';
 import { optionProblems } from './option-problems';
 import { announceCapture, isRecord, resolveSettings, type CallboardReporterOptions, type Settings } from './options';
 import { collectRunErrors } from './run-errors';
-import { selectionOf } from './selection';
+import { selectionOf, withFocus } from './selection';
 import { readSuiteModes, type PlannedRun, type SuiteModes } from './suites';
 
 export class CallboardReporter implements Reporter {
@@ -90,7 +90,8 @@ export class CallboardReporter implements Reporter {
     if (selection.isListing) return;
     this.isHeldOpen = mayBeHeldOpen(config, process.env);
     this.run = beginRun({
-      settings, config, suite, selection, log,
+      settings, config, suite, log,
+      selection: withFocus(selection, suite),
       origin: settings.origin,
       workingDirectory: process.cwd(),
       modes: this.modes,

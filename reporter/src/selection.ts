@@ -1,11 +1,11 @@
 /**
- * Which part of the suite this run was asked to execute, read from the command line
- * and the configuration. A run narrowed in any way is partial and must not be taken
+ * Which part of the suite this run was asked to execute, read from the command line,
+ * the configuration and the tests. A run narrowed in any way is partial and must not be taken
  * for the state of the whole suite.
  */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import type { FullConfig } from '@playwright/test/reporter';
+import type { FullConfig, Suite } from '@playwright/test/reporter';
 import type { Env } from './options';
 
 export interface FilterDetails {
@@ -15,6 +15,8 @@ export interface FilterDetails {
   projects?: string[];
   lastFailed?: true;
   onlyChanged?: true;
+  /** Tests or suites are focused with `.only`. */
+  only?: true;
 }
 
 export interface Selection {
@@ -76,6 +78,18 @@ export function selectionOf(
     projects,
     isListing: options.has('--list'),
   };
+}
+
+/** The selection, known to be partial when tests or suites are focused with `.only`. */
+export function withFocus(selection: Selection, suite: Suite): Selection {
+  if (!hasFocus(suite)) return selection;
+  return { ...selection, isFullRun: false, filterDetails: { ...selection.filterDetails, only: true } };
+}
+
+/** Playwright has no public word for a focus; suites and tests keep it in `_only`, and a merged report has none. */
+function hasFocus(suite: Suite): boolean {
+  const isFocused = (item: unknown): boolean => (item as { _only?: unknown })._only === true;
+  return isFocused(suite) || suite.tests.some(isFocused) || suite.suites.some(hasFocus);
 }
 
 function commandLineOf(config: FullConfig): readonly string[] {

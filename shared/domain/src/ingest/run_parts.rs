@@ -84,6 +84,9 @@ pub struct FilterDetails {
     /// Only changed files; `true`, or the ref they changed against.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_json_text")]
     pub only_changed: Option<String>,
+    /// Only the tests that are focused with `.only`.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_flag")]
+    pub only: Option<bool>,
 }
 
 impl FilterDetails {

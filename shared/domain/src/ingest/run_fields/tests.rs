@@ -165,13 +165,16 @@ fn wrong_types_are_left_out_with_a_warning_and_unknown_keys_without() {
 fn filters_set_up_steps_and_keys_are_read() {
     let fields = accepted(json!({
         "isFullRun": false, "instanceId": "0123456789abcdef", "clientRunId": "0d8f7a52-1c1f-4d6e-9d8a-0a4c8a5b7c11",
-        "filterDetails": {"grep": "x".repeat(1_001), "files": vec!["a"; 201], "lastFailed": true, "onlyChanged": "main", "more": 1},
+        "filterDetails": {"grep": "x".repeat(1_001), "files": vec!["a"; 201], "lastFailed": true, "onlyChanged": "main", "only": true, "more": 1},
         "setupSteps": (0..201).map(|n| json!({"title": format!("s{n}"), "category": "hook", "workerIndex": 1})).collect::<Vec<_>>(),
         "hasPendingUploads": true, "branch": "main", "metadata": {"scm": {"commit": "abc"}},
     }));
     let filter = fields.filter_details.expect("is accepted");
     assert_eq!((filter.grep.map(|text| text.len()), filter.files.len()), (Some(1_000), 200));
-    assert_eq!((filter.last_failed, filter.only_changed.as_deref()), (Some(true), Some("main")));
+    assert_eq!(
+        (filter.last_failed, filter.only_changed.as_deref(), filter.only),
+        (Some(true), Some("main"), Some(true))
+    );
     assert_eq!(fields.setup_steps.len(), 200);
     assert_eq!(fields.setup_steps[0].worker_index, Some(1));
     assert!(!fields.is_full_run && fields.has_pending_uploads);
