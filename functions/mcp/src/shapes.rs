@@ -52,6 +52,13 @@ pub(crate) struct RunLine {
     label: Option<String>,
     branch: Option<String>,
     commit: Option<String>,
+    /// Why it does not count as a full run: selection, rerun or fewer-tests.
+    #[schema(value_type = Option<String>)]
+    partial_reason: Option<&'static str>,
+    /// Tests a full run was expected to have.
+    expected_tests: Option<i64>,
+    /// Uncommitted changes: never a baseline.
+    dirty: bool,
     url: String,
 }
 
@@ -77,6 +84,9 @@ impl From<RunItem> for RunLine {
             label: brief.label,
             branch: brief.branch,
             commit: short_commit(brief.commit),
+            partial_reason: run.partial_reason,
+            expected_tests: run.expected_tests,
+            dirty: run.is_dirty,
             url: run.url,
         }
     }

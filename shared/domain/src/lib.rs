@@ -42,6 +42,7 @@ pub mod shifts;
 pub mod sketch;
 pub mod standouts;
 pub mod status;
+pub mod suite_size;
 pub mod test_functions;
 pub mod test_state;
 pub mod text;

@@ -112,6 +112,10 @@ statements! {
     SET_LATEST_FULL = "UPDATE project_stats SET latest_full_run_id = $2 WHERE project_id = $1 AND \
              (latest_full_run_id IS NULL OR $3 >= (SELECT r.order_at FROM test_runs r \
               WHERE r.project_id = $1 AND r.id = project_stats.latest_full_run_id))";
+    /// Finds the latest full run anew, when it was a run that no longer counts as one. ix: test_runs_full
+    REPLACE_LATEST_FULL = "UPDATE project_stats SET latest_full_run_id = (SELECT r.id FROM test_runs r WHERE r.project_id = $1 \
+             AND r.is_full = 1 AND r.id <> $2 AND r.status NOT IN ('initializing', 'running', 'finalizing') \
+             ORDER BY r.order_at DESC, r.id DESC LIMIT 1) WHERE project_id = $1 AND latest_full_run_id = $2";
     /// Moves the project up in lists that sort by last activity.
     TOUCH = "UPDATE projects SET updated_at = $2 WHERE id = $1 AND updated_at < $2";
     /// Takes a branch as default branch when none is known.
@@ -393,6 +397,16 @@ pub async fn count(session: &mut Session, project: ProjectId, growth: Growth) ->
         return Err(StoreError::ProjectGone);
     }
     session.write(&TOUCH, args![project, at]).await
+}
+
+/// Forgets that a run is the latest full one of its project: it counts as
+/// partial from now on.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn replace_latest_full(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
+    session.execute(&REPLACE_LATEST_FULL, args![project, run]).await?;
+    Ok(())
 }
 
 /// Remembers a full run as the latest one unless a later one is known.

@@ -20,6 +20,7 @@ mod export;
 mod files;
 mod flakiness;
 mod foreign;
+mod full_runs;
 mod gate;
 mod healing;
 mod idempotency;

@@ -132,6 +132,8 @@ pub struct Origin {
     pub build_url: Option<String>,
     /// Name of the build system.
     pub ci_provider: Option<String>,
+    /// The work tree had uncommitted changes.
+    pub is_dirty: bool,
 }
 
 impl Origin {
@@ -182,6 +184,7 @@ impl Origin {
             .flatten()
             .find(|address| is_web_url(address, MAX_URL_CHARS)),
             ci_provider: first(&[inside("ci", "provider")]),
+            is_dirty: metadata.get("scm").and_then(|scm| scm.get("dirty")) == Some(&Value::Bool(true)),
         }
     }
 }
@@ -265,7 +268,7 @@ mod tests {
             json!({"commit": "HEAD", "buildUrl": "javascript:alert(1)", "commitMessage": "ä".repeat(501)}),
         );
         let metadata = object(
-            json!({"scm": {"author": "Ada", "commitMessage": "other", "defaultBranch": " refs/heads/main"},
+            json!({"scm": {"author": "Ada", "commitMessage": "other", "defaultBranch": " refs/heads/main", "dirty": true},
             "ci": {"sha": "abc", "jobUrl": "https://ci.test/1", "pullRequest": 7, "provider": "GitLab CI"}}),
         );
         let origin = Origin::resolve(&fields, &metadata);
@@ -278,6 +281,7 @@ mod tests {
             pull_request: Some("7".into()),
             build_url: Some("https://ci.test/1".into()),
             ci_provider: Some("GitLab CI".into()),
+            is_dirty: true,
         };
         assert_eq!(origin, expected);
     }

@@ -115,7 +115,7 @@ pub(super) async fn better_lanes(
 
 /// The columns that are written when one of them changed.
 #[derive(PartialEq)]
-struct Described([Option<String>; 10], i64, Option<i64>, bool);
+struct Described([Option<String>; 10], i64, Option<i64>, [bool; 3]);
 
 impl Described {
     fn of(run: &RunRow) -> Self {
@@ -131,7 +131,12 @@ impl Described {
             &run.reporter_version,
             &Some(run.environment.clone()),
         ];
-        Self(texts.map(Clone::clone), run.lane_id, run.planned_tests, run.is_full)
+        Self(
+            texts.map(Clone::clone),
+            run.lane_id,
+            run.planned_tests,
+            [run.is_full, run.claims_full(), run.is_dirty],
+        )
     }
 }
 
@@ -160,7 +165,10 @@ fn fill(run: &mut RunRow, fields: &RunFields, is_sharded: bool, plan: Plan) {
     }
     // What is only told of a run that is over does not change how it counts.
     if !run.status.is_final() {
-        run.is_full &= fields.is_full_run;
+        run.is_dirty |= fields.origin.is_dirty;
+        if !fields.is_full_run {
+            (run.is_full, run.expected_tests) = (false, None);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::lane::lanes_of;
 use callboard_domain::run_life::{EndReason, Patience, Slot, SlotState, Slots};
 use callboard_domain::status::RunStatus;
+use callboard_domain::suite_size::expected_tests;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
@@ -19,7 +20,7 @@ use callboard_store::lanes::{self, CountingLane};
 use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, RunContribution};
 use callboard_store::runs::slots::{self, SlotRow};
-use callboard_store::runs::{self, RunDetails, RunRow};
+use callboard_store::runs::{self, RunDetails, RunRow, compared};
 use callboard_store::{StoreError, executions, jobs};
 
 use super::announce;
@@ -394,6 +395,7 @@ impl LockedRun {
             let durations = executions::durations(session, self.run.project, self.run.id).await?;
             self.run.test_durations = spread(durations);
         }
+        self.judge_extent(session, has_ended || has_changed).await?;
         self.enqueue(session, has_ended, has_changed, now).await?;
         self.count(session, &after).await?;
         self.run.feed_seq = feed::append(
@@ -450,6 +452,23 @@ impl LockedRun {
         Ok(())
     }
 
+    /// Decides whether a run that claims to be full counts as one: not when it
+    /// passed with far fewer tests than the full runs before it. One that failed
+    /// counts as it says, so that no failure is left out.
+    async fn judge_extent(&mut self, session: &mut Session, has_news: bool) -> Result<()> {
+        let run = &mut self.run;
+        if !run.claims_full() || (run.status.is_final() && !has_news) {
+            return Ok(());
+        }
+        run.expected_tests = None;
+        if run.status == RunStatus::Passed && run.totals_from_rows {
+            let earlier = compared::suite_sizes(session, run).await?;
+            run.expected_tests = expected_tests(run.totals.total_tests, &earlier);
+        }
+        run.is_full = run.expected_tests.is_none();
+        Ok(())
+    }
+
     /// Brings the counters of the project up to date. What the run counted
     /// before is taken back where that was: in other lanes, or among the full
     /// runs, when more is known of it now.
@@ -472,6 +491,9 @@ impl LockedRun {
         }
         if run.is_full && run.status.is_final() && self.before != *after {
             projects::set_latest_full(session, project, run.id, run.order_at).await?;
+        }
+        if self.found.is_full && self.found.status.is_final() && !run.is_full {
+            projects::replace_latest_full(session, project, run.id).await?;
         }
         Ok(())
     }

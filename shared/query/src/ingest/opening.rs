@@ -431,6 +431,7 @@ impl Opening<'_> {
             start_time: self.start,
             // Repeating some shards is not running everything.
             is_full: f.is_full_run && rerun_of.is_none(),
+            is_dirty: f.origin.is_dirty,
             shard_total,
             rerun_of,
             label: f.label.clone(),

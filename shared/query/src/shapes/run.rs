@@ -53,9 +53,9 @@ pub struct RunBrief {
     pub environment: Option<String>,
     /// Display label.
     pub label: Option<String>,
-    /// Whether the whole suite was asked for.
+    /// Whether it counts as a run of the whole suite.
     pub is_full_run: bool,
-    /// A full run that passed.
+    /// A full run that passed on a clean work tree: others are measured against it.
     pub is_green: bool,
 }
 
@@ -146,6 +146,14 @@ pub struct RunItem {
     pub shards_finished: i64,
     /// The run whose shards this one repeats.
     pub rerun_of: Option<i64>,
+    /// Why it does not count as full: `selection` (its client ran a part of the suite), `rerun` (it repeats some
+    /// shards) or `fewer-tests` (it had far fewer tests than the full runs before it).
+    #[schema(example = "fewer-tests")]
+    pub partial_reason: Option<&'static str>,
+    /// Tests a full run was expected to have; set for `fewer-tests`.
+    pub expected_tests: Option<i64>,
+    /// Whether the work tree had uncommitted changes: no other run is measured against it.
+    pub is_dirty: bool,
     /// Tests that passed before and fail now, without those in quarantine; null
     /// until the run is final and something is known of what came before.
     pub new_regressions: Option<i64>,
@@ -210,6 +218,9 @@ impl RunItem {
             shard_total: row.shard_total,
             shards_finished: row.shards_finished,
             rerun_of: row.rerun_of.map(RunId::get),
+            partial_reason: partial_reason(row),
+            expected_tests: row.expected_tests,
+            is_dirty: row.is_dirty,
             new_regressions: compared.map(|compared| compared.new_regressions),
             new_flaky: compared.map(|compared| compared.new_flaky),
             fixed_tests: compared.map(|compared| compared.fixed),
@@ -228,6 +239,18 @@ impl RunItem {
             updated_at: row.updated_at,
             url: links.run(row.id.get()),
         }
+    }
+}
+
+const fn partial_reason(row: &RunRow) -> Option<&'static str> {
+    if row.is_full {
+        None
+    } else if row.expected_tests.is_some() {
+        Some("fewer-tests")
+    } else if row.rerun_of.is_some() {
+        Some("rerun")
+    } else {
+        Some("selection")
     }
 }
 

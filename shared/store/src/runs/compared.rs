@@ -1,14 +1,15 @@
 //! What a run is measured against, how it fared, and that it is to be kept.
 //!
-//! Invariant: `is_green` is set together with the status and says "full and
-//! passed"; the comparison is a function of the run's rows.
+//! Invariant: `is_green` is set together with the status and says whether the
+//! run may be a baseline; the comparison is a function of the run's rows.
 
 use callboard_domain::ids::{ProjectId, RunId, UserId};
+use callboard_domain::suite_size::{EarlierRun, LOOKED_AT};
 use callboard_domain::time::Timestamp;
 
 use super::row::{RunRow, read, select_run};
 use crate::Result;
-use crate::db::{Session, args, statements};
+use crate::db::{Row, Session, args, statements};
 
 /// How the tests of a run compare with what they did before. Tests in
 /// quarantine are left out.
@@ -61,6 +62,11 @@ statements! {
         ORDER BY order_at, id LIMIT $6");
     /// Runs of a project before a place, the newest first. ix: test_runs_by_time
     BEFORE = select_run!("WHERE project_id = $1 AND (order_at, id) < ($2, $3) ORDER BY order_at DESC, id DESC LIMIT $4");
+    /// Sizes of the newest runs of a lane before another run that claimed to be full and ended by their results, and whether
+    /// they were doubted. ix: test_runs_claimed_full
+    SUITE_SIZES = "SELECT total, CASE WHEN is_full = 1 THEN 0 ELSE 1 END FROM test_runs WHERE project_id = $1 AND lane_id = $2 \
+        AND (is_full = 1 OR expected_tests IS NOT NULL) AND (order_at, id) < ($3, $4) AND status IN ('passed', 'failed') \
+        AND totals_source = 1 ORDER BY order_at DESC, id DESC LIMIT $5";
     /// Writes how a run compares, and how many clusters it was the first to show.
     NOTE = "UPDATE test_runs SET new_regressions = $3, new_flaky = $4, fixed = $5, quarantined_failed = $6, new_clusters = $7 \
         WHERE project_id = $1 AND id = $2";
@@ -136,6 +142,22 @@ pub async fn before(
 ) -> Result<Vec<RunRow>> {
     let rows = session.all(&BEFORE, args![project, order_at, run, limit]).await?;
     rows.iter().map(read).collect()
+}
+
+/// Sizes of the newest runs with the branch and environment of `run` before it
+/// that claimed to be full, newest first.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn suite_sizes(session: &mut Session, run: &RunRow) -> Result<Vec<EarlierRun>> {
+    let limit = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
+    let args = args![run.project, run.lane_id, run.order_at, run.id, limit];
+    let rows = session.all(&SUITE_SIZES, args).await?;
+    let size = |row: &Row| {
+        let mut r = row.reader();
+        Ok(EarlierRun { tests: r.int()?, is_doubted: r.flag()? })
+    };
+    rows.iter().map(size).collect()
 }
 
 /// Writes how a locked run compares, and how many clusters it was the first to

@@ -38,9 +38,9 @@ pub struct BriefRow {
     pub commit_sha: Option<String>,
     /// Display label.
     pub label: Option<String>,
-    /// Whether the whole suite was asked for.
+    /// Whether it counts as a run of the whole suite.
     pub is_full: bool,
-    /// Whether it is a full run that passed.
+    /// Whether other runs may be measured against it.
     pub is_green: bool,
     /// Why it ended, when not by its results.
     pub end_reason: Option<EndReason>,

@@ -54,7 +54,7 @@ pub struct RunRow {
     pub feed_seq: i64,
     /// Number of its changes.
     pub version: i64,
-    /// Whether it is a full run that passed.
+    /// Whether other runs may be measured against it: [`RunRow::may_be_baseline`].
     pub is_green: bool,
     /// How its tests compare with what they did before; `None` before the run
     /// is final, and when nothing was known of any of them.
@@ -88,8 +88,13 @@ pub struct RunRow {
     pub totals_from_rows: bool,
     /// Totals.
     pub totals: Totals,
-    /// Whether the whole suite was asked for.
+    /// Whether it counts as a run of the whole suite.
     pub is_full: bool,
+    /// How many tests a full run was expected to have, of one that claimed to be
+    /// full and counts as partial because it had far fewer.
+    pub expected_tests: Option<i64>,
+    /// Whether the work tree had uncommitted changes.
+    pub is_dirty: bool,
     /// Sum over all attempts, ms.
     pub tests_ms: i64,
     /// Sum of fixed waits, ms.
@@ -143,7 +148,8 @@ macro_rules! select_run {
              ci_provider, build_url, browsers, planned_tests, playwright_version, reporter_version, created_at, updated_at, \
              pending_status, end_reason, last_activity_at, feed_seq, shard_total, shards_finished, rerun_of, instance_id, \
              label_edited, version, is_green, new_regressions, new_flaky, fixed, quarantined_failed, pinned_at, pinned_by, \
-             pin_reason, is_mass_failure, lost_ms, new_clusters, counted_to, uncounted_since, error_count, first_error FROM test_runs ",
+             pin_reason, is_mass_failure, lost_ms, new_clusters, counted_to, uncounted_since, error_count, first_error, \
+             expected_tests, is_dirty FROM test_runs ",
             $tail
         )
     };
@@ -209,6 +215,8 @@ pub(super) fn read(row: &Row) -> Result<RunRow> {
         uncounted_since: r.opt_time()?,
         error_count: r.int()?,
         first_error: r.opt_text()?,
+        expected_tests: r.opt_int()?,
+        is_dirty: r.flag()?,
     })
 }
 
@@ -241,6 +249,19 @@ pub(super) fn totals_args(totals: &Totals) -> Args {
 }
 
 impl RunRow {
+    /// Whether its clients claim that the whole suite ran.
+    #[must_use]
+    pub const fn claims_full(&self) -> bool {
+        self.is_full || self.expected_tests.is_some()
+    }
+
+    /// Whether other runs may be measured against it: a full run that passed,
+    /// of a commit without further changes.
+    #[must_use]
+    pub fn may_be_baseline(&self) -> bool {
+        self.is_full && !self.is_dirty && self.status == RunStatus::Passed
+    }
+
     /// Takes `count` consecutive ordinals for new executions of a locked run
     /// and answers the first; [`super::update`] writes that they are taken.
     ///

@@ -15,9 +15,9 @@ statements! {
         failed = $9, timedout = $10, interrupted = $11, skipped = $12, didnotrun = $13, flaky = $14, tests_ms = $15, \
         wasted_ms = $16, avg_ms = $17, p90_ms = $18, browsers = $19, updated_at = $20, version = version + 1, \
         pending_status = $21, end_reason = $22, last_activity_at = $23, feed_seq = $24, shards_finished = $25, start_time = $26, \
-        is_green = CASE WHEN is_full = 1 AND $3 = 'passed' THEN 1 ELSE 0 END, lost_ms = $28, is_mass_failure = $29, \
+        is_green = $39, lost_ms = $28, is_mass_failure = $29, \
         next_ordinal = $30, counted_to = $31, uncounted_since = $32, p50_ms = $33, p95_ms = $34, error_count = $35, \
-        first_error = $36 \
+        first_error = $36, is_full = $37, expected_tests = $38 \
         WHERE project_id = $1 AND id = $2 AND status = $27";
     /// Writes what changes with every batch of a run that goes on: the columns no index holds. SQLite writes the indexes of every
     /// column that is named, whether it changes or not.
@@ -28,7 +28,7 @@ statements! {
     /// Writes what a client told later about its run.
     DESCRIBE = "UPDATE test_runs SET lane_id = $3, branch = $4, environment = $5, label = $6, commit_sha = $7, commit_message = $8, \
         author = $9, pull_request = $10, ci_provider = $11, build_url = $12, planned_tests = $13, playwright_version = $14, \
-        reporter_version = $15, is_full = $16 WHERE project_id = $1 AND id = $2";
+        reporter_version = $15, is_full = $16, is_dirty = $17 WHERE project_id = $1 AND id = $2";
     /// Whether most of a run failed.
     SET_MASS_FAILURE = "UPDATE test_runs SET is_mass_failure = $3 WHERE project_id = $1 AND id = $2";
     /// Notes a sign of life.
@@ -55,6 +55,7 @@ fn only_advances(run: &RunRow, found: &RunRow) -> bool {
     let rest = |run: &RunRow| {
         let ends = (run.finished_at, run.duration_ms, run.pending_status, run.end_reason);
         let errors = (run.error_count, run.first_error.clone());
+        let extent = (run.is_full, run.expected_tests);
         (
             run.status,
             ends,
@@ -63,6 +64,7 @@ fn only_advances(run: &RunRow, found: &RunRow) -> bool {
             run.start_time,
             run.is_mass_failure,
             errors,
+            extent,
         )
     };
     !run.status.is_final() && rest(run) == rest(found)
@@ -123,7 +125,10 @@ async fn replace(session: &mut Session, run: &RunRow, from: RunStatus) -> Result
         run.test_durations.p50,
         run.test_durations.p95,
         run.error_count,
-        run.first_error.clone()
+        run.first_error.clone(),
+        run.is_full,
+        run.expected_tests,
+        run.may_be_baseline()
     ]);
     session.write_locked(&UPDATE, args).await
 }
@@ -152,7 +157,8 @@ pub async fn describe(session: &mut Session, run: &RunRow) -> Result<()> {
                 run.planned_tests,
                 run.playwright_version.clone(),
                 run.reporter_version.clone(),
-                run.is_full
+                run.is_full,
+                run.is_dirty
             ],
         )
         .await?;
