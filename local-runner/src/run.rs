@@ -11,6 +11,7 @@ use callboard_http::config::Config;
 use callboard_http::serve::{self, ListenError};
 use callboard_http::{AppState, Sandbox, Site};
 use callboard_query::accounts::enabling;
+use callboard_query::retention;
 use callboard_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -54,6 +55,7 @@ pub async fn prepare(config: Config) -> anyhow::Result<Ready> {
     enabling::deploy(state.store(), state.auth_enabled(), state.now()).await?;
     state.begin_authentication().await?;
     state.refresh_auth_mode().await?;
+    retention::start(&state.background(), state.now()).await?;
     Ok(Ready { state, main, sandbox: listener })
 }
 

@@ -60,7 +60,7 @@ fn features(in_use: InUse, is_kept_by_variable: bool) -> Vec<Feature> {
         ("tags", tags, "Give projects tags in their settings."),
         ("markers", markers, "Send a marker with each deployment: POST /api/projects/{id}/markers."),
         ("quarantine", quarantine, "Set flaky tests aside on the Quarantine tab of a project."),
-        ("retention", retention || is_kept_by_variable, "Say how long things are kept in Settings, Retention."),
+        ("retention", retention || is_kept_by_variable, "By default data is kept forever. Choose what to delete in Settings, Retention."),
     ]
     .map(|(id, active, hint)| Feature { id, active, hint: (!active).then_some(hint) })
     .into()

@@ -1,6 +1,7 @@
 //! What goes by its age.
 
-use callboard_query::retention::{self, ForgetNumbers, Redate};
+use callboard_http::config::Platform;
+use callboard_query::retention::{self, ApplyRetention, ForgetNumbers, Redate};
 use callboard_store::jobs::{self, Payload};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,10 @@ pub(crate) async fn sweep_retention(
     job: SweepRetention,
 ) -> Result<Outcome<SweepRetention>, JobError> {
     let grace_ms = ctx.state().config().gc_grace_ms;
+    // Functions have no start; what their environment sets is compared here.
+    if ctx.state().config().platform == Platform::Lambda {
+        retention::start(&ctx.state().background(), ctx.now()).await?;
+    }
     while ctx.has_time() {
         let swept = retention::sweep(&ctx.state().background(), grace_ms, ctx.now()).await?;
         if swept.is_over() {
@@ -34,6 +39,32 @@ pub(crate) async fn sweep_retention(
         );
     }
     Ok(Outcome::GoOn(job))
+}
+
+/// The storage pages say what each preset would free.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct EstimateRetention {}
+
+impl Payload for EstimateRetention {
+    const KIND: &'static str = "estimate_retention";
+}
+
+/// Counts what each preset would free.
+pub(crate) async fn estimate_retention(
+    ctx: JobContext,
+    _: EstimateRetention,
+) -> Result<Outcome<EstimateRetention>, JobError> {
+    retention::estimate_presets(&ctx.state().background(), ctx.now()).await?;
+    Ok(Outcome::Done)
+}
+
+/// Brings a change of the policy into force whose grace is over.
+pub(crate) async fn apply_retention(
+    ctx: JobContext,
+    job: ApplyRetention,
+) -> Result<Outcome<ApplyRetention>, JobError> {
+    retention::apply(&ctx.state().background(), job, ctx.now()).await?;
+    Ok(Outcome::Done)
 }
 
 /// Dates what is stored by a policy that was changed, and lets go of what is

@@ -61,7 +61,10 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ProjectRetention, retention::of_project)
         .on(RouteId::EditProjectRetention, retention::edit_project)
         .on(RouteId::PutProjectRetention, retention::edit_project)
-        .on(RouteId::PreviewRetention, retention::preview)
+        .on(RouteId::PreviewRetention, retention::preview_project)
+        .on(RouteId::PreviewInstanceRetention, retention::preview_instance)
+        .on(RouteId::UndoInstanceRetention, retention::undo_instance)
+        .on(RouteId::UndoProjectRetention, retention::undo_project)
         .on(RouteId::ListMarkers, markers::list)
         .on(RouteId::CreateMarker, markers::create)
         .on(RouteId::EditMarker, markers::edit)
@@ -109,7 +112,10 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             retention::edit_instance,
             retention::of_project,
             retention::edit_project,
-            retention::preview,
+            retention::preview_project,
+            retention::preview_instance,
+            retention::undo_instance,
+            retention::undo_project,
             markers::list,
             markers::create,
             markers::edit,

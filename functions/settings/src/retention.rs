@@ -3,12 +3,14 @@
 use axum::Json;
 use axum::response::Response;
 use callboard_domain::ids::ProjectId;
-use callboard_domain::retention::{Edit, Level, Policy};
+use callboard_domain::retention::{Edit, Level, Policy, Preset};
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
 use callboard_http::conditional::tagged_json;
 use callboard_http::extract::{Fields, JsonBytes, Path};
-use callboard_query::retention::{self, InstanceRetention, Preview, ProjectRetention};
+use callboard_query::retention::{
+    self, ChangePreview, InstanceRetention, PendingChange, ProjectRetention, Shortened,
+};
 use callboard_query::shapes::UserRef;
 use http::HeaderMap;
 use serde::Serialize;
@@ -92,7 +94,7 @@ pub(crate) struct RollupsBody {
     /// Days of numbers by the day; null: for ever.
     #[schema(example = 730, minimum = 1, maximum = 36_500)]
     daily_days: Option<i64>,
-    /// Days after the last run of a branch that is not tracked until its own numbers go.
+    /// Days after the last run of a branch that is not tracked until its own numbers go; null: for ever.
     #[schema(example = 30, minimum = 1, maximum = 36_500)]
     untracked_branch_days: Option<i64>,
 }
@@ -102,6 +104,9 @@ pub(crate) struct RollupsBody {
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes what is read and written key by key")]
 pub(crate) struct RetentionBody {
+    /// In requests: a named policy, `lean`. Keys beside it win over it.
+    #[schema(example = "lean")]
+    preset: Option<String>,
     /// Whole runs.
     runs: Option<RunsBody>,
     /// What explains an attempt: steps, console, requests, sources.
@@ -125,16 +130,33 @@ pub(crate) struct LockedKey {
     variable: &'static str,
 }
 
+/// A named policy.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PresetAnswer {
+    /// Its name in requests.
+    #[schema(example = "lean")]
+    name: &'static str,
+    /// What it sets; absent keys stay as they are.
+    #[schema(value_type = RetentionBody)]
+    settings: Value,
+}
+
 /// The policy of the installation.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RetentionAnswer {
-    /// What holds for projects that set nothing of their own.
+    /// What is in force for projects that set nothing of their own.
     #[schema(value_type = RetentionBody)]
     settings: Policy,
-    /// What would hold if nothing was set.
+    /// What is in force when nothing is set: everything is kept.
     #[schema(value_type = RetentionBody)]
     defaults: Policy,
+    /// Named policies.
+    presets: Vec<PresetAnswer>,
+    /// A change that keeps less and is not in force yet; `DELETE /api/settings/retention/pending` undoes it.
+    pending: Option<PendingChange>,
+    /// The same, asked for by `SERVICE_RETENTION` at the last start.
+    pending_environment: Option<PendingChange>,
     /// Keys that cannot be set here.
     locked: Vec<LockedKey>,
     /// When it was set last.
@@ -146,9 +168,38 @@ pub(crate) struct RetentionAnswer {
 
 impl From<InstanceRetention> for RetentionAnswer {
     fn from(found: InstanceRetention) -> Self {
-        let InstanceRetention { settings, defaults, locked, updated_at, updated_by } = found;
-        let locked = locked.into_iter().map(|each| LockedKey { key: each.key, variable: each.variable });
-        Self { settings, defaults, locked: locked.collect(), updated_at, updated_by }
+        let locked = found.locked.into_iter();
+        let presets = Preset::ALL.into_iter();
+        Self {
+            settings: found.settings,
+            defaults: found.defaults,
+            presets: presets
+                .map(|each| PresetAnswer { name: each.name(), settings: each.settings() })
+                .collect(),
+            pending: found.pending,
+            pending_environment: found.pending_environment,
+            locked: locked.map(|each| LockedKey { key: each.key, variable: each.variable }).collect(),
+            updated_at: found.updated_at,
+            updated_by: found.updated_by,
+        }
+    }
+}
+
+/// A policy was changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Changed<T> {
+    /// Always true.
+    success: bool,
+    /// The policy now.
+    #[serde(flatten)]
+    now: T,
+    /// What the change deletes, and when; null when nothing is kept for less time.
+    shortened: Option<Shortened>,
+}
+
+impl<T> Changed<T> {
+    fn answer(now: impl Into<T>, shortened: Option<Shortened>) -> Json<Self> {
+        Json(Self { success: true, now: now.into(), shortened })
     }
 }
 
@@ -156,12 +207,14 @@ impl From<InstanceRetention> for RetentionAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProjectRetentionAnswer {
-    /// What is set for the project; null where it does as the installation does.
+    /// What is set for the project and in force; null where it does as the installation does.
     #[schema(value_type = RetentionBody)]
     settings: Value,
-    /// What holds.
+    /// What is in force.
     #[schema(value_type = RetentionBody)]
     effective: Policy,
+    /// A change that keeps less and is not in force yet; `DELETE /api/projects/{id}/retention/pending` undoes it.
+    pending: Option<PendingChange>,
     /// Paths of the keys that are not set for the project.
     #[schema(example = json!(["runs.days"]))]
     inherited_keys: Vec<&'static str>,
@@ -169,8 +222,8 @@ pub(crate) struct ProjectRetentionAnswer {
 
 impl From<ProjectRetention> for ProjectRetentionAnswer {
     fn from(found: ProjectRetention) -> Self {
-        let ProjectRetention { settings, effective } = found;
-        Self { settings: settings.nested(), inherited_keys: settings.missing().collect(), effective }
+        let ProjectRetention { settings, effective, pending, .. } = found;
+        Self { settings: settings.nested(), inherited_keys: settings.missing().collect(), effective, pending }
     }
 }
 
@@ -180,7 +233,7 @@ fn read(body: &Map<String, Value>, level: Level) -> Result<Edit, ApiError> {
 }
 
 fn edit(fields: &Fields, level: Level) -> Result<Edit, ApiError> {
-    fields.require_any(&["runs", "evidence", "files", "keep", "rollups"])?;
+    fields.require_any(&["preset", "runs", "evidence", "files", "keep", "rollups"])?;
     let edit = read(fields.as_map(), level)?;
     if edit.is_empty() {
         let message = "The body names no key of a policy, such as runs.days or evidence.passedDays.";
@@ -197,25 +250,42 @@ pub(crate) async fn of_instance(desk: Desk, headers: HeaderMap) -> Result<Respon
     tagged_json(&headers, &RetentionAnswer::from(found))
 }
 
-/// Changes how long things are kept. What is absent stays. Null for a number
-/// of days is for ever; for another key, or a whole group, the default. What
-/// is stored already is dated anew in the background.
+/// Changes how long data is kept. What is absent stays. Null for a number of
+/// days is forever; for another key, or a whole group, the default. `preset`
+/// chooses a named policy. What keeps more applies immediately. What keeps less
+/// comes into force after a grace (`SERVICE_RETENTION_GRACE_HOURS`): `shortened`
+/// says what it deletes and when, and until then it can be undone.
 ///
 /// # Errors
 /// 400 `no_fields`, `invalid_field`; 409 `setting_locked`.
 #[utoipa::path(method(patch, put), path = "/api/settings/retention", tag = "settings", operation_id = "edit_instance_retention",
     request_body = RetentionBody,
     responses(
-        (status = 200, body = Written<RetentionAnswer>),
+        (status = 200, body = Changed<RetentionAnswer>),
         (status = 400, description = "`no_fields`, `invalid_field`"),
         (status = 409, description = "`setting_locked`: `data.variable` sets the key")
     ))]
 pub(crate) async fn edit_instance(
     desk: Desk,
     fields: Fields,
-) -> Result<Json<Written<RetentionAnswer>>, ApiError> {
+) -> Result<Json<Changed<RetentionAnswer>>, ApiError> {
     let edit = edit(&fields, Level::Instance)?;
-    retention::edit_instance(&desk.ctx, desk.acting(), &edit).await?;
+    let shortened = retention::edit_instance(&desk.ctx, desk.acting(), &edit).await?;
+    Ok(Changed::answer(retention::of_instance(&desk.ctx).await?, shortened))
+}
+
+/// Undoes a change of the installation's policy that is not in force yet.
+///
+/// # Errors
+/// 409 `not_pending`; 409 `setting_locked` when `SERVICE_RETENTION` asks for the
+/// change: it is undone there.
+#[utoipa::path(delete, path = "/api/settings/retention/pending", tag = "settings", operation_id = "undo_instance_retention",
+    responses(
+        (status = 200, body = Written<RetentionAnswer>),
+        (status = 409, description = "`not_pending`, `setting_locked`")
+    ))]
+pub(crate) async fn undo_instance(desk: Desk) -> Result<Json<Written<RetentionAnswer>>, ApiError> {
+    retention::undo_instance(&desk.ctx, desk.acting()).await?;
     Ok(Written::answer(retention::of_instance(&desk.ctx).await?))
 }
 
@@ -240,16 +310,16 @@ pub(crate) async fn of_project(
     tagged_json(&headers, &ProjectRetentionAnswer::from(found))
 }
 
-/// Changes how long a project keeps things. What is absent stays, null takes
-/// back what was set for the project. What it stores already is dated anew in
-/// the background.
+/// Changes how long a project keeps data. What is absent stays, null takes back
+/// what was set for the project. What keeps less comes into force after a grace,
+/// as for the installation.
 ///
 /// # Errors
 /// 400 `no_fields`, `invalid_field`; 404 `project_not_found`.
 #[utoipa::path(method(patch, put), path = "/api/projects/{id}/retention", tag = "settings", operation_id = "edit_project_retention",
     params(("id" = i64, Path, description = "Project")), request_body = RetentionBody,
     responses(
-        (status = 200, body = Written<ProjectRetentionAnswer>),
+        (status = 200, body = Changed<ProjectRetentionAnswer>),
         (status = 400, description = "`no_fields`, `invalid_field`"),
         (status = 404, description = "`project_not_found`")
     ))]
@@ -257,38 +327,79 @@ pub(crate) async fn edit_project(
     desk: Desk,
     Path(id): Path<ProjectId>,
     fields: Fields,
-) -> Result<Json<Written<ProjectRetentionAnswer>>, ApiError> {
+) -> Result<Json<Changed<ProjectRetentionAnswer>>, ApiError> {
     let edit = edit(&fields, Level::Project)?;
     let project = desk.project(id).await?;
-    retention::edit_project(&desk.ctx, desk.acting(), project, &edit).await?;
+    let shortened = retention::edit_project(&desk.ctx, desk.acting(), project, &edit).await?;
+    Ok(Changed::answer(retention::of_project(&desk.ctx, project).await?, shortened))
+}
+
+/// Undoes a change of a project's policy that is not in force yet.
+///
+/// # Errors
+/// 404 `project_not_found`; 409 `not_pending`.
+#[utoipa::path(delete, path = "/api/projects/{id}/retention/pending", tag = "settings", operation_id = "undo_project_retention",
+    params(("id" = i64, Path, description = "Project")),
+    responses(
+        (status = 200, body = Written<ProjectRetentionAnswer>),
+        (status = 404, description = "`project_not_found`"),
+        (status = 409, description = "`not_pending`")
+    ))]
+pub(crate) async fn undo_project(
+    desk: Desk,
+    Path(id): Path<ProjectId>,
+) -> Result<Json<Written<ProjectRetentionAnswer>>, ApiError> {
+    let project = desk.project(id).await?;
+    retention::undo_project(&desk.ctx, desk.acting(), project).await?;
     Ok(Written::answer(retention::of_project(&desk.ctx, project).await?))
 }
 
-fn tried(body: &[u8]) -> Result<Edit, ApiError> {
+/// The edit a preview is asked for; none for the policy in force.
+fn tried(body: &[u8], level: Level) -> Result<Option<Edit>, ApiError> {
+    if body.is_empty() {
+        return Ok(None);
+    }
     let body: Map<String, Value> = serde_json::from_slice(body)
         .map_err(|error| ApiError::invalid_json(format!("The body cannot be read: {error}.")))?;
-    read(&body, Level::Project)
+    Ok(Some(read(&body, level)?))
 }
 
-/// What would go of a project now, by its policy or by one that is tried: keys
-/// of the body stand in place of those that hold. Nothing is changed. It is
-/// counted for two seconds at most; `partial` says when that was not enough.
+/// What a change of a project's policy deletes: keys of the body replace those
+/// that are set. Without a body, what its policy has to delete now. Nothing is
+/// changed. Counting takes two seconds at most; `partial` says when that was not
+/// enough.
 ///
 /// # Errors
 /// 400 `invalid_field`; 404 `project_not_found`.
 #[utoipa::path(post, path = "/api/projects/{id}/retention/preview", tag = "settings", operation_id = "preview_retention",
     params(("id" = i64, Path, description = "Project")), request_body = RetentionBody,
     responses(
-        (status = 200, body = Preview),
+        (status = 200, body = ChangePreview),
         (status = 400, description = "`invalid_field`"),
         (status = 404, description = "`project_not_found`")
     ))]
-pub(crate) async fn preview(
+pub(crate) async fn preview_project(
     desk: Desk,
     Path(id): Path<ProjectId>,
     JsonBytes(body): JsonBytes,
-) -> Result<Json<Preview>, ApiError> {
-    let tried = if body.is_empty() { None } else { Some(tried(&body)?) };
+) -> Result<Json<ChangePreview>, ApiError> {
+    let tried = tried(&body, Level::Project)?;
     let project = desk.project(id).await?;
-    Ok(Json(retention::preview(&desk.ctx, project, tried.as_ref(), desk.now).await?))
+    Ok(Json(retention::preview_project(&desk.ctx, project, tried.as_ref(), desk.now).await?))
+}
+
+/// What a change of the installation's policy deletes in all projects; as for
+/// one project.
+///
+/// # Errors
+/// 400 `invalid_field`.
+#[utoipa::path(post, path = "/api/settings/retention/preview", tag = "settings", operation_id = "preview_instance_retention",
+    request_body = RetentionBody,
+    responses((status = 200, body = ChangePreview), (status = 400, description = "`invalid_field`")))]
+pub(crate) async fn preview_instance(
+    desk: Desk,
+    JsonBytes(body): JsonBytes,
+) -> Result<Json<ChangePreview>, ApiError> {
+    let tried = tried(&body, Level::Instance)?;
+    Ok(Json(retention::preview_instance(&desk.ctx, tried.as_ref(), desk.now).await?))
 }

@@ -9,9 +9,10 @@ use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::page::PageRequest;
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::resolve;
+use callboard_query::retention::PresetEstimate;
 use callboard_query::storage::{
-    self, Amount, AmountOfKind, Forecast, Growth, InstanceStats, LastSweep, PendingAmount, ProjectAmount,
-    ProjectStorage,
+    self, Amount, AmountOfKind, Disk, Forecast, Growth, InstanceStats, LastSweep, PendingAmount,
+    ProjectAmount, ProjectStorage,
 };
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -42,6 +43,10 @@ pub(crate) struct InstanceStorageAnswer {
     growth: Growth,
     /// How much it will be if that goes on, bytes.
     forecast: Forecast,
+    /// The file system that holds the objects; null for a bucket.
+    disk: Option<Disk>,
+    /// What each preset of retention would free, counted within the last hour.
+    presets: Vec<PresetEstimate>,
     /// The last look for objects that nothing refers to; null before the first.
     last_sweep: Option<LastSweep>,
     /// Pass it as `cursor` to read on; null after the last page.
@@ -70,6 +75,8 @@ pub(crate) async fn of_instance(
         pending: found.pending,
         growth: found.growth,
         forecast: found.forecast,
+        disk: found.disk,
+        presets: found.presets,
         last_sweep: found.last_sweep,
         next_cursor: projects.next_cursor,
     }))

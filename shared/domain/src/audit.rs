@@ -138,6 +138,13 @@ actions! {
     /// Settings were changed; their names are in the detail, their values are
     /// not.
     SettingsChanged = "settings.changed",
+    /// A change of retention that keeps less was queued; the detail says what
+    /// it deletes and when.
+    RetentionQueued = "retention.queued",
+    /// A queued change of retention was undone.
+    RetentionUndone = "retention.undone",
+    /// A queued change of retention came into force.
+    RetentionApplied = "retention.applied",
     /// A stored secret was set.
     SecretSet = "secret.set",
     /// A stored secret was cleared.

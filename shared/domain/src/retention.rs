@@ -5,6 +5,9 @@
 //! ([`Overrides`]), checked key by key when it came in, so that a new key gets
 //! its default everywhere.
 
+mod change;
+mod preset;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -14,6 +17,9 @@ use thiserror::Error;
 
 use crate::status::Outcome;
 use crate::time::{Day, Timestamp};
+
+pub use change::{Split, shortened, split};
+pub use preset::Preset;
 
 /// Longest time that can be set, days: a hundred years.
 pub const MAX_DAYS: i64 = 36_500;
@@ -106,27 +112,25 @@ pub struct RollupRules {
     pub daily_days: Option<i64>,
     /// Days after the last run of a branch that is not tracked until its own
     /// numbers go; they stay part of those of all branches.
-    pub untracked_branch_days: i64,
+    pub untracked_branch_days: Option<i64>,
 }
 
-const fn ages(passed: i64, flaky: i64, failed: i64) -> Ages {
-    Ages { passed_days: Some(passed), flaky_days: Some(flaky), failed_days: Some(failed) }
-}
-
+/// The default keeps everything. [`Preset::Lean`] is a proposal for less.
 impl Default for Policy {
     fn default() -> Self {
+        const KEEP: Ages = Ages { passed_days: None, flaky_days: None, failed_days: None };
         Self {
             runs: RunRules { days: None, keep_last: 0, untracked_branch_days: None },
-            evidence: ages(30, 90, 180),
+            evidence: KEEP,
             files: FileRules {
-                trace: ages(7, 30, 90),
-                video: ages(3, 14, 30),
-                screenshot: ages(14, 60, 180),
-                attachment: ages(30, 60, 180),
-                report_days: Some(90),
+                trace: KEEP,
+                video: KEEP,
+                screenshot: KEEP,
+                attachment: KEEP,
+                report_days: None,
             },
             keep: KeepRules { last_green: true, first_failure: true, cluster_samples: 3 },
-            rollups: RollupRules { daily_days: None, untracked_branch_days: 30 },
+            rollups: RollupRules { daily_days: None, untracked_branch_days: None },
         }
     }
 }
@@ -255,7 +259,7 @@ const KEYS: [(&str, Takes); 24] = [
     ("keep.firstFailure", Takes::Flag),
     ("keep.clusterSamples", number(0, 10)),
     ("rollups.dailyDays", Takes::Days),
-    ("rollups.untrackedBranchDays", number(1, MAX_DAYS)),
+    ("rollups.untrackedBranchDays", Takes::Days),
 ];
 
 impl Takes {
@@ -295,19 +299,21 @@ pub enum Level {
     Project,
 }
 
-/// What somebody wants to be different.
+/// What somebody wants to be different: a value for each key, none where what
+/// is set is taken back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit(BTreeMap<&'static str, Option<Value>>);
 
 impl Edit {
     /// Reads an edit out of a body: what is absent stays; null is for ever for
     /// days of the installation, and takes back what was set otherwise; null
-    /// for a group takes back the group. Other keys are ignored.
+    /// for a group takes back the group. `preset` names a [`Preset`]; keys
+    /// beside it win over it. Other keys are ignored.
     ///
     /// # Errors
     /// [`Unusable`] for the first value that cannot be.
     pub fn read(body: &Map<String, Value>, level: Level) -> Result<Self, Unusable> {
-        let mut edit = BTreeMap::new();
+        let mut edit = preset_of(body)?.map_or_else(BTreeMap::new, |preset| preset.edit().0);
         for (key, takes) in &KEYS {
             match at(body, key)? {
                 None => {}
@@ -341,6 +347,39 @@ impl Edit {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// As it is stored: `set` with values by key, `clear` with the keys that
+    /// are taken back.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let set: Map<String, Value> =
+            self.0.iter().filter_map(|(key, value)| Some(((*key).to_owned(), value.clone()?))).collect();
+        let clear: Vec<&str> =
+            self.0.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| *key).collect();
+        json!({ "set": set, "clear": clear })
+    }
+
+    /// Reads what [`Edit::to_json`] wrote; keys that are no longer known are
+    /// left out.
+    #[must_use]
+    pub fn from_json(stored: &Value) -> Self {
+        let clear = |key: &str| stored["clear"].as_array().is_some_and(|keys| keys.contains(&json!(key)));
+        let value_of = |key: &'static str| match stored["set"].get(key) {
+            Some(value) => Some((key, Some(value.clone()))),
+            None => clear(key).then_some((key, None)),
+        };
+        Self(KEYS.iter().filter_map(|(key, _)| value_of(key)).collect())
+    }
+}
+
+fn preset_of(body: &Map<String, Value>) -> Result<Option<Preset>, Unusable> {
+    let Some(value) = body.get("preset") else { return Ok(None) };
+    let preset = value.as_str().and_then(Preset::from_name);
+    preset.map(Some).ok_or_else(|| Unusable {
+        key: "preset".to_owned(),
+        expected: Preset::ALL.map(|preset| format!("\"{}\"", preset.name())).join(" or "),
+        got: shown(value),
+    })
 }
 
 enum At<'v> {
@@ -396,6 +435,14 @@ impl Overrides {
         let mut stored: Map<String, Value> = serde_json::from_str(text)?;
         let known = KEYS.iter().filter_map(|(key, _)| Some((*key, stored.remove(*key)?)));
         Ok(Self(known.collect()))
+    }
+
+    /// These with an edit applied.
+    #[must_use]
+    pub fn with(&self, edit: &Edit) -> Self {
+        let mut changed = self.clone();
+        changed.apply(edit);
+        changed
     }
 
     /// Applies an edit; answers the keys whose value changed.

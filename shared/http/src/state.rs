@@ -169,6 +169,7 @@ impl AppState {
             links: Links::new(&site.origin().to_string()).with_viewer(self.viewer().opens_traces()),
             patience: self.config.patience,
             retention: Arc::clone(&self.config.retention),
+            retention_grace_ms: self.config.retention_grace_ms,
             turns: self.process.turns.clone(),
         }
     }

@@ -17,8 +17,10 @@ pub struct Context {
     pub links: Links,
     /// How long to wait for the clients of a run.
     pub patience: Patience,
-    /// What the configuration of the service sets of how long things are kept.
+    /// What the environment of the service sets of retention.
     pub retention: Arc<Overrides>,
+    /// How long a change of retention that keeps less waits, milliseconds.
+    pub retention_grace_ms: i64,
     /// Who waits in this process to write results of runs that go on.
     pub turns: Turns,
 }

@@ -459,7 +459,7 @@ pub async fn detail(
     let decision =
         stored_attempts(&row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
     let evidence_expires_at = if decision.attempts.iter().any(|view| view.attempt.evidence.is_some()) {
-        retention::end_of_evidence(&mut session, ctx, &run, row.outcome).await?
+        retention::end_of_evidence(&mut session, &run, row.outcome).await?
     } else {
         None
     };

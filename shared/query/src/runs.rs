@@ -376,7 +376,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let gate = gates::newest(&mut session, &row).await?;
     let links = links::shown(&mut session, project.get(), LinkTarget::Run, run.get()).await?;
     let preceding_marker = markers::preceding(&mut session, &row).await?;
-    let ends = retention::ends_of_run(&mut session, ctx, &row).await?;
+    let ends = retention::ends_of_run(&mut session, &row).await?;
     let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
     let run_errors = run_errors::known(&row, &slots, &details.metadata);
     let mut item = RunItem::of(&row, &owner, &ctx.links);

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use crate::page::{Slice, fetch};
 use crate::projects::{ProjectKey, visible};
+use crate::retention::{PresetEstimate, estimates};
 use crate::shapes::ProjectRef;
 use crate::{Context, Result};
 
@@ -190,6 +191,24 @@ pub struct Forecast {
     pub days90: i64,
 }
 
+/// The file system that holds the objects, where that is a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Disk {
+    /// Bytes that can still be written.
+    pub free_bytes: i64,
+    /// Days until it is full if storage grows as it did lately; null when it does not grow.
+    pub days_left: Option<i64>,
+}
+
+impl Disk {
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a forecast in days")]
+    fn of(free_bytes: i64, bytes_per_day: f64) -> Self {
+        let days_left = (bytes_per_day >= 1.0).then(|| (free_bytes as f64 / bytes_per_day) as i64);
+        Self { free_bytes, days_left }
+    }
+}
+
 /// What the installation keeps.
 #[derive(Debug, Clone)]
 pub struct InstanceStorage {
@@ -203,6 +222,10 @@ pub struct InstanceStorage {
     pub growth: Growth,
     /// How much it will be.
     pub forecast: Forecast,
+    /// The disk below it; `None` for a bucket.
+    pub disk: Option<Disk>,
+    /// What each preset of retention would free.
+    pub presets: Vec<PresetEstimate>,
     /// The last sweep; none before the first.
     pub last_sweep: Option<LastSweep>,
 }
@@ -279,6 +302,17 @@ fn first_day(now: Timestamp, days: i64) -> Day {
     Day(now.day().0 - days + 1)
 }
 
+/// The disk below the objects; what cannot be read is left out.
+fn disk(ctx: &Context, bytes_per_day: f64) -> Option<Disk> {
+    match ctx.store.objects().free_bytes() {
+        Ok(free) => free.map(|free| Disk::of(free, bytes_per_day)),
+        Err(error) => {
+            tracing::warn!(%error, "the free space of the disk is unknown");
+            None
+        }
+    }
+}
+
 /// What the installation keeps.
 ///
 /// # Errors
@@ -303,6 +337,8 @@ pub async fn instance_storage(ctx: &Context, now: Timestamp) -> Result<InstanceS
         pending: PendingAmount { condemned: condemned.objects, bytes: condemned.bytes },
         growth: Growth { bytes_per_day: (bytes_per_day * 10.0).round() / 10.0, days: grew_in },
         forecast: Forecast { days30: after_days(30.0), days90: after_days(90.0) },
+        disk: disk(ctx, bytes_per_day),
+        presets: estimates(ctx).await?,
         last_sweep: last_sweep(ctx).await?,
     })
 }
@@ -444,6 +480,12 @@ fn daily(changed: &[StorageDay], first: Day, last: Day, now_bytes: i64) -> Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_lasts_as_long_as_growth_leaves_it() {
+        assert_eq!(Disk::of(1_000, 10.0).days_left, Some(100));
+        assert_eq!([0.0, 0.4, -7.0].map(|rate| Disk::of(1_000, rate).days_left), [None; 3]);
+    }
 
     #[test]
     fn days_lead_back_from_what_is_kept_now() {

@@ -109,6 +109,15 @@ impl Objects {
         Ok(Self { store: below(store), streams: below(streams), signer, local: None })
     }
 
+    /// Bytes this process can still write to the file system that holds the
+    /// objects; `None` for a bucket.
+    ///
+    /// # Errors
+    /// [`StoreError::Configuration`] when the system does not say.
+    pub fn free_bytes(&self) -> Result<Option<i64>> {
+        self.local.as_ref().map(Local::free_bytes).transpose()
+    }
+
     /// Asks for one key under a prefix nothing uses.
     ///
     /// # Errors

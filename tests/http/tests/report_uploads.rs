@@ -28,6 +28,14 @@ use crate::rows::{settled, texts};
 
 const STATES: &str = "SELECT state FROM reports";
 
+/// Has retention date what comes, far ahead: by default everything is kept without a date.
+async fn date_files(client: &Client) {
+    let days = 36_500;
+    let policy = json!({ "files": { "reportDays": days, "attachment": { "failedDays": days } } });
+    let request = client.request(Method::PATCH, "/api/settings/retention").json(&policy);
+    Answer::of(request).await.and_then(|answer| answer.success()).expect("set");
+}
+
 async fn attach(client: &Client, run: i64, archive: &[u8]) -> Answer {
     let form = Form::new()
         .field("testRunId", run.to_string())
@@ -215,6 +223,7 @@ const UNPACKING: &str = "SELECT payload FROM jobs WHERE kind = 'unpack_report'";
 #[tokio::test]
 async fn a_report_with_thousands_of_files_is_answered_at_once_and_unpacked_by_a_job() {
     for_each_service(async |service| {
+        date_files(service.client()).await;
         let feeder = start(service.client(), json!({})).await;
         assert_eq!(feeder.finish_with("passed", json!({ "hasPendingUploads": true })).await, "finalizing");
         let (client, archive) = (service.client(), large_archive());
@@ -437,6 +446,7 @@ async fn dating_runs_anew_waits_for_an_upload_and_does_not_stop_it() {
     for_each_service(async |service| {
         let client = service.client();
         let note = json!([{ "name": "log", "contentType": "text/plain", "originalName": "a.txt" }]);
+        date_files(client).await;
         let form = Form::new()
             .field("projectName", "shop")
             .field("testRun", run("shop", "failed", Vec::new()).to_string())

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use callboard_fn_jobs::{Budget, run_due};
+use callboard_http::AppState;
 use callboard_store::{Backend, jobs};
 use callboard_test_support::{Answer, Client, Form, Service, TestDatabase, for_each_backend};
 use reqwest::Method;
@@ -13,18 +14,24 @@ use crate::builders::{attempt, run, telling, with};
 use crate::detail_pages::{page, words_after};
 
 /// A day some time ago; the policy counts whole days.
-fn days_ago(service: &Service, days: i64) -> String {
+pub(crate) fn days_ago(service: &Service, days: i64) -> String {
     let day = service.state().now().day().0 - days;
     format!("{}T10:00:00.000Z", callboard_domain::time::Day(day).to_iso())
 }
 
 /// Runs all jobs that are due until none is, deletions among them. The service
 /// works on them too.
-async fn settled(service: &Service) {
-    const KINDS: [&str; 7] = [
+pub(crate) async fn settled(service: &Service) {
+    worked(service.state()).await;
+}
+
+/// Runs all jobs that are due by the clock of a state until none is.
+pub(crate) async fn worked(state: &AppState) {
+    const KINDS: [&str; 8] = [
         "completion",
         "recompute",
         "join_evidence",
+        "apply_retention",
         "redate_expiry",
         "sweep_retention",
         "lane_expiry",
@@ -32,11 +39,11 @@ async fn settled(service: &Service) {
     ];
     let done = async {
         loop {
-            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
-            let mut session = service.state().store().db().read().await.expect("a connection");
+            run_due(state, Budget::of(Duration::from_secs(20))).await.expect("worked");
+            let mut session = state.store().db().read().await.expect("a connection");
             let leased = jobs::counts(&mut session).await.expect("counts").leased;
             let next = jobs::next_due(&mut session, &KINDS).await.expect("a time");
-            if leased == 0 && next.is_none_or(|at| at > service.state().now()) {
+            if leased == 0 && next.is_none_or(|at| at > state.now()) {
                 return;
             }
         }
@@ -53,31 +60,37 @@ async fn swept(service: &Service) {
     settled(service).await;
 }
 
-/// A service on one engine that frees at once.
+/// A service on one engine that frees objects and applies policies immediately.
 async fn service(backend: Backend, settings: &[(&str, &str)]) -> Service {
-    let own = [("SERVICE_GC_GRACE_SECONDS", "0")];
+    let own = [("SERVICE_GC_GRACE_SECONDS", "0"), ("SERVICE_RETENTION_GRACE_HOURS", "0")];
     let settings: Vec<(String, String)> =
         own.iter().chain(settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let database = TestDatabase::fresh(backend).await.expect("a database");
     Service::over(database, &settings).await.expect("a service")
 }
 
-async fn patch(client: &Client, path: &str, body: &Value) -> Answer {
+pub(crate) async fn patch(client: &Client, path: &str, body: &Value) -> Answer {
     client.send(client.request(Method::PATCH, path).json(body)).await.expect("an answer")
 }
 
-async fn set(client: &Client, path: &str, body: Value) -> Value {
+pub(crate) async fn set(client: &Client, path: &str, body: Value) -> Value {
     patch(client, path, &body).await.success().expect("set")
 }
 
-async fn submitted(service: &Service, start: &str, status: &str, cases: Vec<Value>, more: Value) -> i64 {
+pub(crate) async fn submitted(
+    service: &Service,
+    start: &str,
+    status: &str,
+    cases: Vec<Value>,
+    more: Value,
+) -> i64 {
     let body = with(with(run("shop", status, cases), json!({ "startTime": start })), more);
     let answer = service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
     answer["runId"].as_i64().expect("a run")
 }
 
 /// Ids of the runs that are left, oldest first.
-async fn runs_left(client: &Client) -> Vec<i64> {
+pub(crate) async fn runs_left(client: &Client) -> Vec<i64> {
     let listed = client.json("/api/test-runs?limit=200").await.expect("runs");
     let mut ids: Vec<i64> =
         listed["items"].as_array().expect("runs").iter().filter_map(|run| run["id"].as_i64()).collect();
@@ -85,12 +98,12 @@ async fn runs_left(client: &Client) -> Vec<i64> {
     ids
 }
 
-fn evidence(title: &str) -> Value {
+pub(crate) fn evidence(title: &str) -> Value {
     json!({ "steps": [{ "title": title, "category": "pw:api", "duration": 5 }] })
 }
 
 /// What is told of an execution of a run by title: its steps, and its files.
-async fn kept(client: &Client, run: i64, title: &str) -> (usize, Vec<String>) {
+pub(crate) async fn kept(client: &Client, run: i64, title: &str) -> (usize, Vec<String>) {
     let found = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
     let found = found["items"].as_array().expect("executions").iter().find(|one| one["title"] == title);
     let id = found.unwrap_or_else(|| panic!("no {title}"))["id"].clone();
@@ -220,7 +233,8 @@ async fn dates_follow_a_change_of_the_policy_and_a_project_decides_for_itself() 
         let run = submitted(&service, &days_ago(&service, 40), "passed", case(), json!({})).await;
         settled(&service).await;
         set(client, "/api/projects/1/retention", json!({ "runs": { "days": 90 } })).await;
-        set(client, "/api/settings/retention", json!({ "runs": { "days": 20 } })).await;
+        let policy = json!({ "runs": { "days": 20 }, "evidence": { "passedDays": 30 } });
+        set(client, "/api/settings/retention", policy).await;
         swept(&service).await;
         assert_eq!(runs_left(client).await, [run], "the project says 90 days");
         let expires = |detail: &Value| detail["retention"]["runExpiresAt"].clone();
@@ -270,6 +284,7 @@ async fn evidence_and_files_go_by_kind_and_outcome_and_failures_stay_readable() 
     for_each_backend(async |backend| {
         let service = service(backend, &[]).await;
         let client = service.client();
+        set(client, "/api/settings/retention", json!({ "preset": "lean" })).await;
         let started = days_ago(&service, 20);
         let cases = json!([
             with(attempt("passes", "passed", 0), evidence("open the shop")),
@@ -363,7 +378,7 @@ async fn a_policy_says_what_is_wrong_with_it_and_what_is_set_elsewhere() {
         let client = service.client();
         let shown = client.json("/api/settings/retention").await.expect("the policy");
         assert_eq!(shown["settings"]["runs"]["days"], 365);
-        assert_eq!(shown["settings"]["evidence"], json!({ "passedDays": null, "flakyDays": 90, "failedDays": 180 }));
+        assert_eq!(shown["settings"]["evidence"], json!({ "passedDays": null, "flakyDays": null, "failedDays": null }));
         assert_eq!(shown["defaults"]["runs"]["days"], Value::Null);
         let variable = "SERVICE_RETENTION";
         assert_eq!(
@@ -386,6 +401,10 @@ async fn a_policy_says_what_is_wrong_with_it_and_what_is_set_elsewhere() {
         let after = client.json(instance).await.expect("the policy");
         assert_eq!(after["settings"], shown["settings"], "nothing was changed");
 
+        let preset = json!({ "field": "preset" });
+        refused(instance, json!({ "preset": "tiny" }), "invalid_field", preset).await;
+        refused(instance, json!({ "preset": "lean" }), "setting_locked", json!({ "key": "evidence.passedDays", "variable": variable })).await;
+
         let changed = set(client, instance, json!({ "keep": { "lastGreen": false }, "evidence": { "flakyDays": null } })).await;
         assert_eq!(changed["success"], true);
         assert_eq!((&changed["settings"]["keep"]["lastGreen"], &changed["settings"]["evidence"]["flakyDays"]), (&json!(false), &Value::Null));
@@ -407,6 +426,7 @@ async fn branches_nobody_runs_are_forgotten_and_all_runs_together_count_as_befor
     for_each_backend(async |backend| {
         let service = service(backend, &[]).await;
         let client = service.client();
+        set(client, "/api/settings/retention", json!({ "rollups": { "untrackedBranchDays": 30 } })).await;
         // What the service does by itself today is done before there is anything to forget.
         settled(&service).await;
         let on =

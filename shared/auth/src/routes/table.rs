@@ -431,14 +431,20 @@ routes! {
     EditInstanceRetention => patch("/api/settings/retention").administrator();
     /// Changes how long things are kept, as `PATCH` does.
     PutInstanceRetention => put("/api/settings/retention").administrator();
+    /// What a policy of the installation deletes.
+    PreviewInstanceRetention => post("/api/settings/retention/preview").administrator().changes_nothing();
+    /// Undoes a change of the installation's policy that is not in force yet.
+    UndoInstanceRetention => delete("/api/settings/retention/pending").administrator();
     /// How long a project keeps things.
     ProjectRetention => get("/api/projects/{id}/retention").administrator().in_project();
     /// Changes how long a project keeps things.
     EditProjectRetention => patch("/api/projects/{id}/retention").administrator().in_project();
     /// Changes how long a project keeps things, as `PATCH` does.
     PutProjectRetention => put("/api/projects/{id}/retention").administrator().in_project();
-    /// What a policy would let go of a project now.
+    /// What a policy deletes of a project.
     PreviewRetention => post("/api/projects/{id}/retention/preview").administrator().in_project().changes_nothing();
+    /// Undoes a change of a project's policy that is not in force yet.
+    UndoProjectRetention => delete("/api/projects/{id}/retention/pending").administrator().in_project();
     /// By what tests are judged.
     InstanceFlakiness => get("/api/settings/flakiness").administrator();
     /// Changes by what tests are judged.

@@ -30,6 +30,20 @@ fn every_key_is_part_of_the_policy_and_every_part_of_the_policy_has_a_key() {
 }
 
 #[test]
+fn by_default_nothing_is_deleted() {
+    let default = Policy::default();
+    let days = KEYS.iter().filter(|(_, takes)| *takes == Takes::Days);
+    for (key, _) in days {
+        assert_eq!(default.at(key), Value::Null, "{key}");
+    }
+    assert_eq!(
+        default.keep,
+        KeepRules { last_green: true, first_failure: true, cluster_samples: 3 },
+        "exceptions hold for whoever sets days"
+    );
+}
+
+#[test]
 fn what_is_set_replaces_what_would_hold_and_null_takes_it_back() {
     let mut set = Overrides::default();
     let wanted =
@@ -38,7 +52,7 @@ fn what_is_set_replaces_what_would_hold_and_null_takes_it_back() {
     assert_eq!(changed, ["evidence.passedDays", "runs.days", "runs.keepLast"]);
     let policy = set.over(&Policy::default());
     assert_eq!((policy.runs.days, policy.runs.keep_last, policy.evidence.passed_days), (Some(30), 5, None));
-    assert_eq!(policy.evidence.failed_days, Some(180));
+    assert_eq!(policy.evidence.failed_days, None);
     let stored = serde_json::to_string(&set).unwrap();
     assert_eq!(Overrides::from_json(&stored).unwrap(), set);
 

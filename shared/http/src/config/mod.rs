@@ -140,8 +140,10 @@ pub struct Config {
     pub max_export_bytes: u64,
     /// How long content without references is kept, milliseconds.
     pub gc_grace_ms: i64,
-    /// What is set of how long things are kept; the rest is set by hand.
+    /// What is set of retention; the rest is set by hand.
     pub retention: Arc<Overrides>,
+    /// How long a change of retention that keeps less waits, milliseconds.
+    pub retention_grace_ms: i64,
     /// Caps on evidence.
     pub caps: Caps,
     /// Log filter.
@@ -270,6 +272,7 @@ fn read(reader: &Reader) -> Config {
         max_export_bytes: reader.number(&registry::EXPORT_MAX_STREAM_BYTES),
         gc_grace_ms: narrow::<i64>(reader.number(&registry::GC_GRACE_SECONDS)) * 1000,
         retention: Arc::new(retention(reader)),
+        retention_grace_ms: narrow::<i64>(reader.number(&registry::RETENTION_GRACE_HOURS)) * 60 * 60 * 1000,
         caps: Caps::configured(|name| {
             let variable = caps.iter().find(|variable| variable.name == name)?;
             usize::try_from(reader.number(variable)).ok()

@@ -373,8 +373,17 @@ pub const GC_GRACE_SECONDS: Variable = number(
 pub const RETENTION: Variable = unset(
     "SERVICE_RETENTION",
     Kind::Text,
-    "How long things are kept, as JSON: `{\"runs\":{\"days\":365}}`. The keys are those of `/api/settings/retention`; \
-     what is set here cannot be changed there.",
+    "How long data is kept, as JSON: `{\"runs\":{\"days\":365}}` or `{\"preset\":\"lean\"}`. Not set: forever. The keys are \
+     those of `/api/settings/retention`; what is set here cannot be changed there.",
+);
+/// `SERVICE_RETENTION_GRACE_HOURS`
+pub const RETENTION_GRACE_HOURS: Variable = number(
+    "SERVICE_RETENTION_GRACE_HOURS",
+    24,
+    0,
+    30 * 24,
+    "Hours until a change of retention that keeps less comes into force, and during which it can be undone; \
+     0: immediately.",
 );
 /// `SERVICE_LOG`
 pub const LOG: Variable = text(
@@ -412,6 +421,7 @@ const OWN: &[Variable] = &[
     MAX_UPLOAD_BYTES,
     GC_GRACE_SECONDS,
     RETENTION,
+    RETENTION_GRACE_HOURS,
     MAX_EVENTS_BYTES,
     RUN_STALE_MS,
     SHARD_WAIT_MS,

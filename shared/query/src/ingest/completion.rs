@@ -94,7 +94,7 @@ async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) 
     // What a project keeps is locked before its days, as whoever attaches a report does.
     storage::recount_run(&mut session, project, run, now).await?;
     locked.compare(&mut session).await?;
-    retention::date_run(&mut session, ctx, &locked.run).await?;
+    retention::date_run(&mut session, &locked.run).await?;
     let is_over = locked.run.status.is_final();
     if is_over {
         feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;

@@ -263,7 +263,7 @@ impl Upload<'_> {
                     size: size_of(contents)?,
                     entries: contents.entries.len(),
                 };
-                Ok(report.show(&mut session, ctx, &locked, now).await?)
+                Ok(report.show(&mut session, &locked, now).await?)
             }
             Ok(contents) => {
                 let row =
@@ -361,18 +361,12 @@ struct Complete<'r> {
 
 impl Complete<'_> {
     /// Makes it visible.
-    async fn show(
-        &self,
-        session: &mut Session,
-        ctx: &Context,
-        locked: &LockedRun,
-        now: Timestamp,
-    ) -> Result<ReportRow> {
+    async fn show(&self, session: &mut Session, locked: &LockedRun, now: Timestamp) -> Result<ReportRow> {
         let (project, run) = (locked.run.project, locked.run.id);
         let count = i64::try_from(self.entries).unwrap_or(i64::MAX);
         let row = reports::complete(session, project, self.begun, self.entry, self.size, count, now).await?;
         storage::recount_run(session, project, run, now).await?;
-        retention::date_run(session, ctx, &locked.run).await?;
+        retention::date_run(session, &locked.run).await?;
         Ok(row)
     }
 }

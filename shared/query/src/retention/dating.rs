@@ -1,9 +1,10 @@
 //! When the time of a run, and of what belongs to it, is over.
 
 use callboard_domain::ids::ProjectId;
-use callboard_domain::retention::{OutcomeClass, Policy, is_tracked};
+use callboard_domain::retention::{Ages, FileRules, OutcomeClass, Policy, is_tracked};
 use callboard_domain::status::Outcome;
 use callboard_domain::time::Timestamp;
+use callboard_store::files::FileKind;
 use callboard_store::projects::ProjectRow;
 use callboard_store::retention::{self, Dates};
 use callboard_store::runs::RunRow;
@@ -12,11 +13,21 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::settings::effective;
-use crate::{Context, Result};
+use crate::Result;
 
 /// Whether the branch of a run is kept as long as the default one.
 pub(super) fn follows(project: &ProjectRow, branch: &str) -> bool {
     is_tracked(branch, project.default_branch.as_deref(), &project.tracked_branches)
+}
+
+/// How long files of a kind are kept.
+pub(super) const fn ages_of(files: &FileRules, kind: FileKind) -> Ages {
+    match kind {
+        FileKind::Trace => files.trace,
+        FileKind::Screenshot => files.screenshot,
+        FileKind::Video => files.video,
+        FileKind::Attachment => files.attachment,
+    }
 }
 
 fn dates<'p>(policy: &'p Policy, project: &ProjectRow, run: &RunRow) -> Dates<'p> {
@@ -30,12 +41,12 @@ fn dates<'p>(policy: &'p Policy, project: &ProjectRow, run: &RunRow) -> Dates<'p
 
 /// Dates a locked run and all that belongs to it. One that goes on has no
 /// dates yet.
-pub(crate) async fn date_run(session: &mut Session, ctx: &Context, run: &RunRow) -> Result<()> {
+pub(crate) async fn date_run(session: &mut Session, run: &RunRow) -> Result<()> {
     if !run.status.is_final() {
         return Ok(());
     }
     let Some(project) = projects::get(session, run.project).await? else { return Ok(()) };
-    let policy = effective(session, ctx, run.project).await?;
+    let policy = effective(session, run.project).await?;
     Ok(retention::date(session, run.project, run.id, &dates(&policy, &project, run)).await?)
 }
 
@@ -81,12 +92,12 @@ pub struct RunEnds {
 /// # Errors
 /// [`crate::QueryError::Store`].
 #[boxed]
-pub async fn ends_of_run(session: &mut Session, ctx: &Context, run: &RunRow) -> Result<RunEnds> {
+pub async fn ends_of_run(session: &mut Session, run: &RunRow) -> Result<RunEnds> {
     if run.pin.is_some() {
         let evidence_expires_at = EvidenceEnds { passed: None, flaky: None, failed: None };
         return Ok(RunEnds { run_expires_at: None, evidence_expires_at });
     }
-    let policy = effective(session, ctx, run.project).await?;
+    let policy = effective(session, run.project).await?;
     let end = |class| policy.evidence.end(class, run.order_at);
     Ok(RunEnds {
         run_expires_at: retention::end_of_run(session, run.project, run.id).await?,
@@ -105,23 +116,21 @@ pub async fn ends_of_run(session: &mut Session, ctx: &Context, run: &RunRow) -> 
 /// [`crate::QueryError::Store`].
 pub(crate) async fn end_of_evidence(
     session: &mut Session,
-    ctx: &Context,
     run: &RunRow,
     outcome: Outcome,
 ) -> Result<Option<Timestamp>> {
     if run.pin.is_some() {
         return Ok(None);
     }
-    let policy = effective(session, ctx, run.project).await?;
+    let policy = effective(session, run.project).await?;
     Ok(policy.evidence.end(OutcomeClass::of(outcome), run.order_at))
 }
 
 /// The policy of a project that still exists.
 pub(super) async fn policy_of(
     session: &mut Session,
-    ctx: &Context,
     project: ProjectId,
 ) -> Result<Option<(ProjectRow, Policy)>> {
     let Some(row) = projects::get(session, project).await? else { return Ok(None) };
-    Ok(Some((row, effective(session, ctx, project).await?)))
+    Ok(Some((row, effective(session, project).await?)))
 }

@@ -43,14 +43,19 @@ pub async fn forget_numbers(
     let mut session = ctx.store.db().read().await?;
     let Some(project) = lanes::next_project(&mut session, job.after).await? else { return Ok(None) };
     let next = Some(ForgetNumbers { after: Some(project) });
-    let Some((row, policy)) = policy_of(&mut session, ctx, project).await? else { return Ok(next) };
-    let since = Timestamp(now.millis() - policy.rollups.untracked_branch_days * DAY_MS);
-    let silent = lanes::silent(&mut session, project, since).await?;
+    let Some((row, policy)) = policy_of(&mut session, project).await? else { return Ok(next) };
+    let since = policy.rollups.untracked_branch_days.map(|days| Timestamp(now.millis() - days * DAY_MS));
+    let silent = match since {
+        Some(since) => lanes::silent(&mut session, project, since).await?,
+        None => Vec::new(),
+    };
     let before = policy.rollups.daily_days.map(|days| Day(now.day().0 - days));
     let all = if before.is_some() { lanes::with_numbers(&mut session, project).await? } else { Vec::new() };
     drop(session);
-    for (lane, _) in silent.iter().filter(|(_, branch)| !follows(&row, branch)) {
-        forget_lane(ctx, project, *lane, since).await?;
+    if let Some(since) = since {
+        for (lane, _) in silent.iter().filter(|(_, branch)| !follows(&row, branch)) {
+            forget_lane(ctx, project, *lane, since).await?;
+        }
     }
     if let Some(before) = before {
         while step(ctx, async |session| lanes::delete_days_of_project(session, project, before, ROWS).await)

@@ -1,25 +1,38 @@
-//! How long things are kept, and letting them go when their time is over.
+//! Retention: how long data is kept, and deleting it after that.
 //!
-//! Dates stand in the rows: a run is dated when it ends and whenever something
-//! joins it (`dating`), and anew when the policy changes (`redating`). The
-//! sweep (`sweep`) reads what is due and asks only then whether it is kept
-//! as an exception (`exempt`). Numbers outlive what they were counted from.
+//! Rows hold their dates: a run is dated when it ends and whenever something
+//! joins it (`dating`), and again when the policy changes (`redating`). The
+//! sweep (`sweep`) reads what is due and checks it against the policy in force
+//! and its exceptions (`exempt`). A change that keeps less comes into force
+//! after a grace (`changes`, `environment`). Numbers outlive what they were
+//! counted from.
 
+mod changes;
 mod dating;
+mod environment;
+mod estimates;
 mod exempt;
 mod lanes;
 mod preview;
 mod redating;
 mod settings;
+mod stored;
 mod sweep;
 mod trimming;
 
+pub use changes::{
+    ApplyRetention, Shortened, apply, edit_instance, edit_project, undo_instance, undo_project,
+};
 pub use dating::{EvidenceEnds, RunEnds, ends_of_run};
 pub(crate) use dating::{date_run, end_of_evidence};
+pub use environment::start;
+pub(crate) use estimates::estimates;
+pub use estimates::{PresetEstimate, estimate_presets};
 pub use lanes::{ForgetNumbers, forget_numbers};
-pub use preview::{Exemptions, Preview, preview};
+pub use preview::{Exemptions, Preview};
 pub use redating::{Redate, redate};
 pub use settings::{
-    InstanceRetention, Locked, ProjectRetention, edit_instance, edit_project, of_instance, of_project,
+    ChangePreview, InstanceRetention, Locked, PendingChange, ProjectRetention, of_instance, of_project,
+    preview_instance, preview_project,
 };
 pub use sweep::{Swept, sweep};

@@ -1,33 +1,31 @@
-//! What a policy would let go of a project right now, counted without letting
-//! it go. Runs are looked at from the oldest, as long as there is time.
+//! What a policy deletes, counted without deleting it: of a project or of all
+//! projects. Runs are read from the oldest on, within a time limit.
 
 use std::time::{Duration, Instant};
 
-use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
-use callboard_domain::retention::{Ages, Edit, OutcomeClass, Policy, end_of};
+use callboard_domain::retention::{Ages, OutcomeClass, Policy, end_of};
 use callboard_domain::time::Timestamp;
-use callboard_store::files::FileKind;
 use callboard_store::projects::ProjectRow;
 use callboard_store::retention::exempt::is_among_newest;
-use callboard_store::retention::{counting, runs_after};
+use callboard_store::retention::{counting, lanes, runs_after};
 use callboard_store::runs::RunRow;
-use callboard_store::{Session, StoreError, boxed, runs};
-use serde::Serialize;
+use callboard_store::{Session, StoreError, projects, runs};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::dating::{follows, policy_of};
+use super::dating::{ages_of, follows};
 use super::exempt::{Exempt, Whole};
-use crate::{Context, Result};
+use crate::Result;
 
-/// How long is counted at most.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long counting takes at most.
+const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// Runs read together.
 const RUNS: i64 = 100;
 
 /// What is kept although its time is over.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Exemptions {
     /// Runs that somebody pinned.
     pub pinned: i64,
@@ -39,9 +37,9 @@ pub struct Exemptions {
     pub cluster_sample: i64,
 }
 
-/// What would go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+/// What a policy deletes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Preview {
     /// Runs.
     pub runs: i64,
@@ -59,54 +57,75 @@ pub struct Preview {
     pub partial: bool,
 }
 
-/// Counts what the policy of a project, with an edit, would let go now.
-///
-/// # Errors
-/// [`crate::QueryError::Store`].
-#[boxed]
-pub async fn preview(
-    ctx: &Context,
-    project: Authorized<ProjectId>,
-    edit: Option<&Edit>,
-    now: Timestamp,
+/// Counts what a policy of one project deletes by `at`.
+pub(super) async fn of_project(
+    session: &mut Session,
+    project: ProjectId,
+    policy: &Policy,
+    at: Timestamp,
 ) -> Result<Preview> {
-    let begun = Instant::now();
-    let project = project.get();
-    let mut session = ctx.store.db().read().await?;
     let mut preview = Preview::default();
-    let Some((row, policy)) = policy_of(&mut session, ctx, project).await? else { return Ok(preview) };
-    let policy = match edit {
-        Some(edit) => super::settings::edited(&mut session, ctx, project, edit).await?,
-        None => policy,
-    };
-    let counting = Counting { policy: &policy, project: &row, now };
-    let mut after = (i64::MIN, 0);
-    loop {
-        let placed = runs_after(&mut session, Some(project), after, RUNS).await?;
-        let Some(last) = placed.last() else { return Ok(preview) };
-        after = (last.order_at.millis(), last.run.get());
-        for place in placed {
-            if !counting.may_be_due(place.order_at) {
-                return Ok(preview);
-            }
-            if begun.elapsed() > PATIENCE {
-                preview.partial = true;
-                return Ok(preview);
-            }
-            if let Some(run) = runs::get(&mut session, project, place.run).await? {
-                counting.count(&mut session, &run, &mut preview).await?;
-            }
+    if let Some(row) = projects::get(session, project).await? {
+        let counting = Counting { policy, project: &row, at, begun: Instant::now() };
+        preview.partial = !counting.count_runs(session, &mut preview).await?;
+    }
+    Ok(preview)
+}
+
+/// Counts what a policy of the installation deletes by `at`, over all projects:
+/// each with what it sets itself.
+pub(super) async fn of_all_projects(
+    session: &mut Session,
+    policy: &Policy,
+    at: Timestamp,
+) -> Result<Preview> {
+    let (begun, mut preview) = (Instant::now(), Preview::default());
+    let mut after = None;
+    while let Some(project) = lanes::next_project(session, after).await? {
+        after = Some(project);
+        let Some(row) = projects::get(session, project).await? else { continue };
+        let policy = super::settings::set_of_project(session, project).await?.over(policy);
+        let counting = Counting { policy: &policy, project: &row, at, begun };
+        if !counting.count_runs(session, &mut preview).await? {
+            preview.partial = true;
+            break;
         }
     }
+    Ok(preview)
 }
 
 struct Counting<'p> {
     policy: &'p Policy,
     project: &'p ProjectRow,
-    now: Timestamp,
+    at: Timestamp,
+    begun: Instant,
 }
 
 impl Counting<'_> {
+    /// Counts runs from the oldest on; `false` when the time was not enough.
+    async fn count_runs(&self, session: &mut Session, preview: &mut Preview) -> Result<bool> {
+        let mut after = (i64::MIN, 0);
+        loop {
+            if self.begun.elapsed() > TIME_LIMIT {
+                return Ok(false);
+            }
+            let placed = runs_after(session, Some(self.project.id), after, RUNS).await?;
+            let Some(last) = placed.last() else { return Ok(true) };
+            after = (last.order_at.millis(), last.run.get());
+            for place in placed {
+                if !self.may_be_due(place.order_at) {
+                    return Ok(true);
+                }
+                if self.begun.elapsed() > TIME_LIMIT {
+                    return Ok(false);
+                }
+                if let Some(run) = runs::get(session, self.project.id, place.run).await? {
+                    self.count(session, &run, preview).await?;
+                }
+            }
+        }
+    }
+
     /// Whether anything of a run of that age can be due.
     fn may_be_due(&self, from: Timestamp) -> bool {
         let files = &self.policy.files;
@@ -118,7 +137,7 @@ impl Counting<'_> {
     }
 
     fn is_due(&self, end: Option<Timestamp>) -> bool {
-        end.is_some_and(|end| end <= self.now)
+        end.is_some_and(|end| end <= self.at)
     }
 
     async fn count(&self, session: &mut Session, run: &RunRow, preview: &mut Preview) -> Result<()> {
@@ -145,7 +164,7 @@ impl Counting<'_> {
         let kept = exempt.executions();
         for file in counting::files(session, run.project, run.id, kept.clone()).await? {
             let class = class(file.outcome)?;
-            if due(self.ages(file.kind), class) {
+            if due(ages_of(&self.policy.files, file.kind), class) {
                 preview.files += file.count;
                 preview.bytes += file.bytes;
             }
@@ -162,16 +181,6 @@ impl Counting<'_> {
             preview.bytes += reports.1;
         }
         Ok(())
-    }
-
-    const fn ages(&self, kind: FileKind) -> Ages {
-        let files = &self.policy.files;
-        match kind {
-            FileKind::Trace => files.trace,
-            FileKind::Screenshot => files.screenshot,
-            FileKind::Video => files.video,
-            FileKind::Attachment => files.attachment,
-        }
     }
 }
 

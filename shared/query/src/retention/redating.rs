@@ -14,8 +14,9 @@ use crate::{Context, Result};
 
 /// Runs of one job.
 const RUNS: i64 = 20;
-/// Notes that what was stored before there were dates is being dated.
-const DATED: &str = "retention_dated";
+/// Notes that stored data is being dated by defaults that keep everything:
+/// dates from earlier defaults are taken back once.
+const DATED: &str = "retention_dated_to_keep";
 
 /// Runs that are to be dated anew.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -40,8 +41,8 @@ pub(super) async fn enqueue(session: &mut Session, project: Option<ProjectId>, n
     Ok(())
 }
 
-/// Dates what was stored before there were dates; once in the life of an
-/// installation.
+/// Enqueues the dating of all stored data, once in the life of an
+/// installation: dates of earlier releases came from other defaults.
 pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<()> {
     if instance::has(store.db(), DATED).await? {
         return Ok(());
@@ -80,7 +81,7 @@ async fn date_one(ctx: &Context, place: PlacedRun) -> Result<()> {
         Err(StoreError::RunGone) => return Ok(()),
         run => run?,
     };
-    let Some((project, policy)) = policy_of(&mut session, ctx, place.project).await? else { return Ok(()) };
+    let Some((project, policy)) = policy_of(&mut session, place.project).await? else { return Ok(()) };
     if run.status.is_final() {
         date_by(&mut session, &policy, &project, &run).await?;
     }

@@ -1,29 +1,26 @@
-//! The policy as people read and set it. What holds for a project: what it
-//! sets, else what the configuration of the service says, else what is set for
-//! the installation, else the default.
+//! The policy as people read it. What is in force for a project: what it sets,
+//! else what the environment of the service sets, else what is set for the
+//! installation, else the default. Changes are in `changes`.
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::audit::AuditAction;
-use callboard_domain::ids::ProjectId;
-use callboard_domain::retention::{Edit, Overrides, Policy};
+use callboard_domain::ids::{ProjectId, UserId};
+use callboard_domain::retention::{Edit, Overrides, Policy, shortened};
 use callboard_domain::time::Timestamp;
-use callboard_store::settings::{self, StoredSettings};
-use callboard_store::{Session, StoreError, accounts::users, boxed};
+use callboard_store::{Session, accounts::users, boxed, settings};
 use serde::Serialize;
-use serde_json::json;
+use utoipa::ToSchema;
 
-use super::redating;
-use crate::accounts::Acting;
-use crate::administration::AdministrationRule;
+use super::preview::{self, Preview};
+use super::stored::{Pending, Stored};
 use crate::shapes::UserRef;
 use crate::{Context, Result};
 
 /// The name of these settings in the store.
-const GROUP: &str = "retention";
-/// Where the configuration of the service sets them.
-const VARIABLE: &str = "SERVICE_RETENTION";
+pub(super) const GROUP: &str = "retention";
+/// The variable that sets them.
+pub(super) const VARIABLE: &str = "SERVICE_RETENTION";
 
-/// A key that the configuration of the service sets.
+/// A key that the environment of the service sets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Locked {
     /// The path of the key.
@@ -32,15 +29,40 @@ pub struct Locked {
     pub variable: &'static str,
 }
 
+/// A change that keeps less.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingChange {
+    /// Paths of the keys that keep less.
+    #[schema(example = json!(["runs.days"]))]
+    pub keys: Vec<&'static str>,
+    /// When it comes into force; until then nothing is deleted because of it.
+    #[schema(value_type = String, format = DateTime)]
+    pub effective_at: Timestamp,
+    /// When it was asked for.
+    #[schema(value_type = String, format = DateTime)]
+    pub requested_at: Timestamp,
+    /// By whom, as long as the account exists; null for what the environment sets.
+    pub requested_by: Option<UserRef>,
+    /// What will have to be deleted at that time.
+    pub preview: Preview,
+}
+
 /// The policy of the installation.
 #[derive(Debug, Clone)]
 pub struct InstanceRetention {
-    /// What holds.
+    /// What is in force.
     pub settings: Policy,
-    /// What would hold if nothing was set.
+    /// What people set, in force or not.
+    pub wanted: Policy,
+    /// What is in force when nothing is set.
     pub defaults: Policy,
     /// What cannot be set here.
     pub locked: Vec<Locked>,
+    /// A change by people that is not in force yet.
+    pub pending: Option<PendingChange>,
+    /// A change by the environment of the service that is not in force yet.
+    pub pending_environment: Option<PendingChange>,
     /// When it was set last.
     pub updated_at: Option<Timestamp>,
     /// By whom, as long as the account exists.
@@ -50,48 +72,64 @@ pub struct InstanceRetention {
 /// The policy of a project.
 #[derive(Debug, Clone)]
 pub struct ProjectRetention {
-    /// What is set for it.
+    /// What is set for it and in force.
     pub settings: Overrides,
-    /// What holds.
+    /// What is set for it, in force or not.
+    pub wanted: Overrides,
+    /// What is in force.
     pub effective: Policy,
+    /// A change that is not in force yet.
+    pub pending: Option<PendingChange>,
 }
 
-fn overrides(stored: Option<&StoredSettings>) -> Result<Overrides> {
-    let Some(stored) = stored else { return Ok(Overrides::default()) };
-    Ok(Overrides::from_json(&stored.value).map_err(|_| StoreError::Damaged("settings of retention"))?)
+/// What a change does before it is made.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangePreview {
+    /// What has to be deleted at that time.
+    #[serde(flatten)]
+    pub preview: Preview,
+    /// Paths of the keys that keep less than now.
+    #[schema(example = json!(["runs.days"]))]
+    pub shortened: Vec<&'static str>,
+    /// When the change comes into force: the numbers are those of this time.
+    #[schema(value_type = String, format = DateTime)]
+    pub effective_at: Timestamp,
 }
 
-fn stored_form(set: &Overrides) -> String {
-    json!(set).to_string()
+/// What a project sets that is in force.
+pub(super) async fn set_of_project(session: &mut Session, project: ProjectId) -> Result<Overrides> {
+    let row = settings::get(session, Some(project), GROUP).await?;
+    Ok(Stored::read(row.as_ref())?.set)
 }
 
-/// What holds for projects that set nothing, by what is set for the installation.
-fn of_all(ctx: &Context, stored: Option<&StoredSettings>) -> Result<Policy> {
-    Ok(ctx.retention.over(&overrides(stored)?.over(&Policy::default())))
-}
-
-/// What a project sets, and what holds where it sets nothing.
-async fn of_one(session: &mut Session, ctx: &Context, project: ProjectId) -> Result<(Overrides, Policy)> {
+/// What the installation stores, and what a project does.
+pub(super) async fn stored_both(session: &mut Session, project: ProjectId) -> Result<(Stored, Stored)> {
     let (of_instance, of_project) = settings::get_both(session, project, GROUP).await?;
-    Ok((overrides(of_project.as_ref())?, of_all(ctx, of_instance.as_ref())?))
+    Ok((Stored::read(of_instance.as_ref())?, Stored::read(of_project.as_ref())?))
 }
 
-/// What holds for a project.
-pub(super) async fn effective(session: &mut Session, ctx: &Context, project: ProjectId) -> Result<Policy> {
-    let (set, policy) = of_one(session, ctx, project).await?;
-    Ok(set.over(&policy))
+/// The policy in force for a project.
+pub(super) async fn effective(session: &mut Session, project: ProjectId) -> Result<Policy> {
+    let (of_instance, of_project) = stored_both(session, project).await?;
+    Ok(of_project.set.over(&of_instance.policy()))
 }
 
-/// What would hold for a project after an edit.
-pub(super) async fn edited(
-    session: &mut Session,
-    ctx: &Context,
-    project: ProjectId,
-    edit: &Edit,
-) -> Result<Policy> {
-    let (mut set, policy) = of_one(session, ctx, project).await?;
-    set.apply(edit);
-    Ok(set.over(&policy))
+/// An account, as long as it exists.
+async fn user(session: &mut Session, id: Option<UserId>) -> Result<Option<UserRef>> {
+    let Some(id) = id else { return Ok(None) };
+    Ok(users::get_many(session, vec![id.get()]).await?.first().map(UserRef::of))
+}
+
+async fn shown(session: &mut Session, pending: Option<&Pending>) -> Result<Option<PendingChange>> {
+    let Some(pending) = pending else { return Ok(None) };
+    Ok(Some(PendingChange {
+        keys: pending.waiting.keys().collect(),
+        effective_at: pending.effective_at,
+        requested_at: pending.requested_at,
+        requested_by: user(session, pending.requested_by).await?,
+        preview: pending.preview,
+    }))
 }
 
 /// The policy of the installation.
@@ -101,19 +139,20 @@ pub(super) async fn edited(
 #[boxed]
 pub async fn of_instance(ctx: &Context) -> Result<InstanceRetention> {
     let mut session = ctx.store.db().read().await?;
-    let stored = settings::get(&mut session, None, GROUP).await?;
-    let policy = of_all(ctx, stored.as_ref())?;
-    let by = stored.as_ref().and_then(|stored| stored.updated_by);
-    let by = match by {
-        Some(user) => users::get_many(&mut session, vec![user.get()]).await?,
-        None => Vec::new(),
-    };
+    let row = settings::get(&mut session, None, GROUP).await?;
+    let stored = Stored::read(row.as_ref())?;
+    // A row may hold what the environment sets, and nothing that a person did.
+    let is_by_people = stored.set.keys().next().is_some() || stored.pending.is_some();
+    let edited = row.as_ref().filter(|row| is_by_people || row.updated_by.is_some());
     Ok(InstanceRetention {
-        settings: policy,
+        settings: stored.policy(),
+        wanted: stored.policy_with(&stored.wanted()),
         defaults: Policy::default(),
         locked: ctx.retention.keys().map(|key| Locked { key, variable: VARIABLE }).collect(),
-        updated_at: stored.map(|stored| stored.updated_at),
-        updated_by: by.first().map(UserRef::of),
+        pending: shown(&mut session, stored.pending.as_ref()).await?,
+        pending_environment: shown(&mut session, stored.pending_environment.as_ref()).await?,
+        updated_at: edited.map(|row| row.updated_at),
+        updated_by: user(&mut session, edited.and_then(|row| row.updated_by)).await?,
     })
 }
 
@@ -124,53 +163,59 @@ pub async fn of_instance(ctx: &Context) -> Result<InstanceRetention> {
 #[boxed]
 pub async fn of_project(ctx: &Context, project: Authorized<ProjectId>) -> Result<ProjectRetention> {
     let mut session = ctx.store.db().read().await?;
-    let (settings, policy) = of_one(&mut session, ctx, project.get()).await?;
-    Ok(ProjectRetention { effective: settings.over(&policy), settings })
+    let (of_instance, of_project) = stored_both(&mut session, project.get()).await?;
+    Ok(ProjectRetention {
+        effective: of_project.set.over(&of_instance.policy()),
+        wanted: of_project.wanted(),
+        pending: shown(&mut session, of_project.pending.as_ref()).await?,
+        settings: of_project.set,
+    })
 }
 
-/// Changes the policy of the installation. What is stored already is dated
-/// anew by a job.
-///
-/// # Errors
-/// [`AdministrationRule::SettingLocked`] when the configuration sets one of
-/// the keys; nothing is changed then.
-pub async fn edit_instance(ctx: &Context, acting: Acting<'_>, edit: &Edit) -> Result<()> {
-    acting.reaches_everything()?;
-    if let Some(key) = edit.keys().find(|key| ctx.retention.holds(key)) {
-        return Err(AdministrationRule::SettingLocked { key, variable: VARIABLE }.into());
-    }
-    write(ctx, acting, None, edit).await
+/// When a change that is made now comes into force.
+pub(super) fn effective_at(ctx: &Context, now: Timestamp) -> Timestamp {
+    Timestamp(now.millis() + ctx.retention_grace_ms)
 }
 
-/// Changes what is set for a project. What it stores already is dated anew by
-/// a job.
+/// What an edit of a project's policy deletes; without one, what its policy
+/// has to delete now.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
-pub async fn edit_project(
+#[boxed]
+pub async fn preview_project(
     ctx: &Context,
-    acting: Acting<'_>,
     project: Authorized<ProjectId>,
-    edit: &Edit,
-) -> Result<()> {
-    write(ctx, acting, Some(project.get()), edit).await
+    edit: Option<&Edit>,
+    now: Timestamp,
+) -> Result<ChangePreview> {
+    let mut session = ctx.store.db().read().await?;
+    let (of_instance, of_project) = stored_both(&mut session, project.get()).await?;
+    let base = of_instance.policy();
+    let (policy, at) = match edit {
+        Some(edit) => (of_project.wanted().with(edit).over(&base), effective_at(ctx, now)),
+        None => (of_project.set.over(&base), now),
+    };
+    let shortened = shortened(&of_project.set.over(&base), &policy);
+    let preview = preview::of_project(&mut session, project.get(), &policy, at).await?;
+    Ok(ChangePreview { preview, shortened, effective_at: at })
 }
 
-async fn write(ctx: &Context, acting: Acting<'_>, project: Option<ProjectId>, edit: &Edit) -> Result<()> {
-    let mut session = ctx.store.db().begin().await?;
-    let stored = settings::lock(&mut session, project, GROUP, acting.now).await?;
-    let mut set = overrides(Some(&stored))?;
-    let changed = set.apply(edit);
-    if changed.is_empty() {
-        return Ok(());
-    }
-    let by = acting.caller.user_id();
-    settings::set(&mut session, project, GROUP, &stored_form(&set), acting.now, by).await?;
-    redating::enqueue(&mut session, project, acting.now).await?;
-    let target = project.map_or(("settings", 0), |project| ("project", project.get()));
-    let detail = json!({ "group": GROUP, "changed": changed });
-    let noted = acting.record(&mut session, AuditAction::SettingsChanged, target, project, detail).await?;
-    session.commit().await?;
-    noted.committed();
-    Ok(())
+/// What an edit of the installation's policy deletes in all projects; without
+/// one, what its policy has to delete now.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+#[boxed]
+pub async fn preview_instance(ctx: &Context, edit: Option<&Edit>, now: Timestamp) -> Result<ChangePreview> {
+    let mut session = ctx.store.db().read().await?;
+    let row = settings::get(&mut session, None, GROUP).await?;
+    let stored = Stored::read(row.as_ref())?;
+    let (policy, at) = match edit {
+        Some(edit) => (stored.policy_with(&stored.wanted().with(edit)), effective_at(ctx, now)),
+        None => (stored.policy(), now),
+    };
+    let shortened = shortened(&stored.policy(), &policy);
+    let preview = preview::of_all_projects(&mut session, &policy, at).await?;
+    Ok(ChangePreview { preview, shortened, effective_at: at })
 }

@@ -1,22 +1,26 @@
 //! The sweep: what is due goes, a batch at a time, the oldest first. Each
 //! batch is one transaction per run, so that a run that is fed or deleted at
-//! the same moment is found as it is.
+//! the same moment is found as it is. A date in a row only says where to look:
+//! data is deleted when the policy in force says so as well. Where the two
+//! differ, the run is dated again and nothing of it is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::ids::{BlobId, ExecutionId, ProjectId, RunId};
-use callboard_domain::retention::EXEMPT_DAYS;
+use callboard_domain::retention::{EXEMPT_DAYS, OutcomeClass, Policy, end_of};
+use callboard_domain::status::Outcome;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::blobs::freeing;
 use callboard_store::deletions::ReceiptRow;
 use callboard_store::evidence::joining;
 use callboard_store::files::FileKind;
+use callboard_store::projects::ProjectRow;
 use callboard_store::retention::due::{self, DueFile, DueReport};
 use callboard_store::retention::exempt::is_among_newest;
 use callboard_store::runs::RunRow;
 use callboard_store::{Session, StoreError, boxed, deletions, executions, runs, storage, unclaimed};
 
-use super::dating::policy_of;
+use super::dating::{ages_of, date_by, follows, policy_of};
 use super::exempt::Exempt;
 use super::{redating, trimming};
 use crate::deletions::aged;
@@ -40,7 +44,8 @@ pub struct Swept {
     pub reports: i64,
     /// Runs whose evidence was trimmed.
     pub trimmed: i64,
-    /// What is kept as an exception for now, and what was gone already.
+    /// What is kept as an exception for now or whose date was out of date, and
+    /// what was gone already.
     pub kept: i64,
 }
 
@@ -84,6 +89,33 @@ struct Work<'c> {
 pub(super) struct Held {
     pub(super) run: RunRow,
     pub(super) exempt: Exempt,
+    project: ProjectRow,
+    policy: Policy,
+}
+
+impl Held {
+    /// Whether the policy says that all of these files are due.
+    async fn are_due(&self, session: &mut Session, files: &[DueFile], now: Timestamp) -> Result<bool> {
+        let executions: BTreeSet<i64> = files.iter().map(|file| file.execution.get()).collect();
+        let executions = executions.into_iter().collect();
+        let outcomes = due::outcomes(session, self.run.project, self.run.id, executions).await?;
+        Ok(files.iter().all(|file| {
+            let outcome = outcomes.get(&file.execution).copied().and_then(Outcome::from_code);
+            let class = outcome.map_or(OutcomeClass::Failed, OutcomeClass::of);
+            let ages = ages_of(&self.policy.files, file.kind);
+            ages.end(class, self.run.order_at).is_some_and(|end| end <= now)
+        }))
+    }
+
+    /// Whether the policy says that the reports of the run are due.
+    fn reports_are_due(&self, now: Timestamp) -> bool {
+        end_of(self.run.order_at, self.policy.files.report_days).is_some_and(|end| end <= now)
+    }
+
+    /// Writes the dates that follow from the policy.
+    async fn date_again(&self, session: &mut Session) -> Result<()> {
+        date_by(session, &self.policy, &self.project, &self.run).await
+    }
 }
 
 impl Work<'_> {
@@ -94,9 +126,9 @@ impl Work<'_> {
             Err(StoreError::RunGone) => return Ok(None),
             run => run?,
         };
-        let Some((row, policy)) = policy_of(session, self.ctx, project).await? else { return Ok(None) };
-        let exempt = Exempt::of(session, &policy, &row, &run).await?;
-        Ok(Some(Held { run, exempt }))
+        let Some((project, policy)) = policy_of(session, project).await? else { return Ok(None) };
+        let exempt = Exempt::of(session, &policy, &project, &run).await?;
+        Ok(Some(Held { run, exempt, project, policy }))
     }
 
     async fn runs(&self, swept: &mut Swept) -> Result<()> {
@@ -107,10 +139,16 @@ impl Work<'_> {
         }
         for (project, due) in of_project {
             let mut session = self.ctx.store.db().begin().await?;
-            let Some((row, policy)) = policy_of(&mut session, self.ctx, project).await? else { continue };
+            let Some((row, policy)) = policy_of(&mut session, project).await? else { continue };
             let mut goes = BTreeSet::new();
             for run in due {
                 let Some(run) = runs::get(&mut session, project, run).await? else { continue };
+                let end = policy.runs.end(run.order_at, follows(&row, &run.branch));
+                if end.is_none_or(|end| end > self.now) {
+                    date_by(&mut session, &policy, &row, &run).await?;
+                    swept.kept += 1;
+                    continue;
+                }
                 let place = (run.order_at, run.id);
                 let is_new = is_among_newest(&mut session, project, place, policy.runs.keep_last).await?;
                 if is_new || Exempt::of(&mut session, &policy, &row, &run).await?.holds_run() {
@@ -144,6 +182,12 @@ impl Work<'_> {
                 swept.kept += 1;
                 continue;
             };
+            if !held.are_due(&mut session, &files, self.now).await? {
+                held.date_again(&mut session).await?;
+                session.commit().await?;
+                swept.kept += 1;
+                continue;
+            }
             let (stay, go): (Vec<DueFile>, Vec<DueFile>) =
                 files.iter().partition(|file| held.exempt.holds(file.execution));
             if !stay.is_empty() {
@@ -208,6 +252,12 @@ impl Work<'_> {
             if held.as_ref().is_none_or(|held| held.exempt.whole.is_some()) {
                 let until = held.map(|_| later(self.now));
                 due::move_report(&mut session, project, id, until).await?;
+                session.commit().await?;
+                swept.kept += 1;
+                continue;
+            }
+            if let Some(held) = held.as_ref().filter(|held| !held.reports_are_due(self.now)) {
+                held.date_again(&mut session).await?;
                 session.commit().await?;
                 swept.kept += 1;
                 continue;

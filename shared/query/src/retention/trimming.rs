@@ -68,7 +68,7 @@ pub(super) async fn plan(
 ) -> Result<Option<Plan>> {
     let mut session = ctx.store.db().read().await?;
     let Some(row) = runs::get(&mut session, project, run).await? else { return Ok(None) };
-    let Some((owner, policy)) = policy_of(&mut session, ctx, project).await? else { return Ok(None) };
+    let Some((owner, policy)) = policy_of(&mut session, project).await? else { return Ok(None) };
     let exempt = Exempt::of(&mut session, &policy, &owner, &row).await?;
     let ends = OutcomeClass::ALL.map(|class| (class, policy.evidence.end(class, row.order_at)));
     let due: BTreeSet<OutcomeClass> =

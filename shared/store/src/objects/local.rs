@@ -22,6 +22,17 @@ pub(super) struct Local {
 /// Objects that a process was writing when it was killed. The store writes each beside
 /// its place, under its name with `#` and a number, which it neither lists nor deletes.
 impl Local {
+    /// Bytes this process can still write.
+    pub(super) fn free_bytes(&self) -> Result<i64> {
+        let found = rustix::fs::statvfs(&self.store.folder).map_err(|error| {
+            StoreError::Configuration(format!(
+                "SERVICE_STORAGE_URL: cannot read the free space of {}: {error}",
+                self.store.folder.display()
+            ))
+        })?;
+        Ok(i64::try_from(found.f_bavail.saturating_mul(found.f_frsize)).unwrap_or(i64::MAX))
+    }
+
     /// Removes what was begun of one object, and is not being written any more: another
     /// process may bring the object again while it is deleted.
     pub(super) async fn remove_unfinished(&self, object: &Path) -> Result<()> {

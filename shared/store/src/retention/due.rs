@@ -1,6 +1,8 @@
 //! What is due, a batch at a time and the oldest first; and moving the date of
 //! what is kept nevertheless.
 
+use std::collections::BTreeMap;
+
 use callboard_domain::ids::{BlobId, ExecutionId, ProjectId, ReportId, RunId};
 use callboard_domain::time::Timestamp;
 
@@ -31,6 +33,8 @@ statements! {
     /// Files that are due, as far as they are still there and due. PK
     DELETE_FILES = "DELETE FROM files WHERE project_id = $1 AND id in_ints($2) AND expires_at <= $3 \
         RETURNING id, execution_id, kind, blob_id";
+    /// Outcomes of some executions of a run. executions PK
+    OUTCOMES = "SELECT id, outcome FROM executions WHERE project_id = $1 AND run_id = $2 AND id in_ints($3)";
     /// The places of files in the directory.
     UNLIST_FILES = "DELETE FROM id_directory WHERE kind = 3 AND id in_ints($1)";
     /// A report that is due. PK
@@ -190,6 +194,25 @@ pub async fn move_evidence(
 ) -> Result<()> {
     session.execute(&MOVE_EVIDENCE, args![project, run, to]).await?;
     Ok(())
+}
+
+/// Outcome codes of some executions of a run, by execution.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn outcomes(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    executions: Vec<i64>,
+) -> Result<BTreeMap<ExecutionId, i64>> {
+    let rows = session.all(&OUTCOMES, args![project, run, executions]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ExecutionId(r.int()?), r.int()?))
+        })
+        .collect()
 }
 
 /// Deletes files that are still due, and answers them.

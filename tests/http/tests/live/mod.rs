@@ -98,6 +98,7 @@ pub(crate) fn context(service: &Service) -> Context {
         links: Links::new(service.base_url()),
         patience: service.state().config().patience,
         retention: service.state().config().retention.clone(),
+        retention_grace_ms: service.state().config().retention_grace_ms,
         turns: Turns::default(),
     }
 }

@@ -3,7 +3,7 @@
 //! failure is.
 
 use callboard_store::Db;
-use callboard_test_support::{Answer, Form, Service, for_each_service};
+use callboard_test_support::{Answer, Form, Service, TestDatabase, for_each_backend, for_each_service};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -98,7 +98,10 @@ async fn a_patch_keeps_the_line_breaks_and_the_words_of_its_file() {
 
 #[tokio::test]
 async fn a_cluster_is_told_although_its_runs_are_gone() {
-    for_each_service(async |service| {
+    for_each_backend(async |backend| {
+        let database = TestDatabase::fresh(backend).await.expect("a database");
+        let immediately = [("SERVICE_RETENTION_GRACE_HOURS".to_owned(), "0".to_owned())];
+        let service = &Service::over(database, &immediately.to_vec()).await.expect("a service");
         let (client, agent) = (service.client(), agent(service));
         let day = |back: i64| {
             let day = service.state().now().day().0 - back;

@@ -127,7 +127,7 @@ async fn show(
     let shown = async {
         let locked = LockedRun::lock(&mut session, job.project, job.run).await?;
         let report = Complete { begun, entry: &row.entry, size: job.size, entries: job.entries };
-        report.show(&mut session, ctx, &locked, now).await
+        report.show(&mut session, &locked, now).await
     };
     match shown.await {
         // The deletion of its run takes it.
