@@ -42,6 +42,8 @@ pub(crate) enum Asset {
     Export,
     /// The list of a page as a file.
     Save,
+    /// What a change of retention deletes, before it is saved.
+    Retention,
     /// Passwords that can be looked at.
     Password,
     /// The pages in front of the door.
@@ -90,7 +92,7 @@ const STYLES: &str = concat!(
 );
 
 impl Asset {
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 22] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
@@ -104,6 +106,7 @@ impl Asset {
         Self::Bulk,
         Self::Export,
         Self::Save,
+        Self::Retention,
         Self::Password,
         Self::Entrance,
         Self::Live,
@@ -129,6 +132,7 @@ impl Asset {
             Self::Bulk => ("bulk", "js"),
             Self::Export => ("export", "js"),
             Self::Save => ("save", "js"),
+            Self::Retention => ("retention", "js"),
             Self::Password => ("password", "js"),
             Self::Entrance => ("entrance", "js"),
             Self::Live => ("live", "js"),
@@ -155,6 +159,7 @@ impl Asset {
             | Self::Bulk
             | Self::Export
             | Self::Save
+            | Self::Retention
             | Self::Password
             | Self::Entrance
             | Self::Live
@@ -180,6 +185,7 @@ impl Asset {
             Self::Bulk => include_str!("../assets/scripts/bulk.js"),
             Self::Export => include_str!("../assets/scripts/export.js"),
             Self::Save => include_str!("../assets/scripts/save.js"),
+            Self::Retention => include_str!("../assets/scripts/retention.js"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Live => include_str!("../assets/scripts/live.js"),

@@ -43,6 +43,7 @@ mod reading;
 mod red_runs;
 mod report_uploads;
 mod retention;
+mod retention_changes;
 mod rows;
 mod search;
 mod secrets;

@@ -240,6 +240,8 @@ async function send(form) {
 
 async function submit(form) {
   if (form.getAttribute('aria-busy') === 'true') return;
+  // Whoever listens may hold the call back to ask first, and submit the form again.
+  if (!form.dispatchEvent(new CustomEvent('sending', { detail: bodyOf(form), cancelable: true }))) return;
   for (const field of form.querySelectorAll('[aria-invalid]')) forget(field);
   say(form, '', '');
   const buttons = [...form.querySelectorAll('button[type="submit"]')];

@@ -1,6 +1,6 @@
-//! How long things are kept, as a form: of the installation, where an empty
-//! number of days means for ever, or of a project, where it means what holds
-//! everywhere.
+//! The retention policy as a form: of the installation, where an empty number of
+//! days means never, or of a project, where it means what the installation does.
+//! It shows what people set, whether it is in force yet or not.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -44,6 +44,8 @@ struct Flag {
 #[template(path = "components/retention_form.html")]
 pub(crate) struct RetentionForm {
     call: String,
+    /// The path of the policy in the API.
+    path: String,
     is_of_project: bool,
     runs: [Number; 3],
     ages: [Ages; 5],
@@ -59,14 +61,14 @@ impl RetentionForm {
     /// The form of the installation; keys that are locked cannot be changed.
     pub(crate) fn of_instance(settings: &Policy, locked: &[&'static str]) -> Self {
         let fields = Fields { holds: settings, set: None, locked };
-        fields.form("PATCH /api/settings/retention".to_owned())
+        fields.form("/api/settings/retention".to_owned())
     }
 
     /// The form of a project: what is set for it, beside what holds
     /// everywhere.
     pub(crate) fn of_project(id: i64, set: &Overrides, everywhere: &Policy) -> Self {
         let fields = Fields { holds: everywhere, set: Some(set), locked: &[] };
-        fields.form(format!("PATCH /api/projects/{id}/retention"))
+        fields.form(format!("/api/projects/{id}/retention"))
     }
 }
 
@@ -78,11 +80,11 @@ struct Fields<'p> {
     locked: &'p [&'static str],
 }
 
-/// What an empty number of days means where nothing else holds.
-const FOR_EVER: &str = "for ever";
+/// What an empty number of days means where nothing else is set.
+const NEVER: &str = "Never";
 
 fn days(value: &Value) -> String {
-    value.as_i64().map_or_else(|| FOR_EVER.to_owned(), |days| days.to_string())
+    value.as_i64().map_or_else(|| NEVER.to_owned(), |days| days.to_string())
 }
 
 impl Fields<'_> {
@@ -96,7 +98,7 @@ impl Fields<'_> {
         let holds = self.holds.at(key);
         let (shown, instead) = match self.set {
             Some(set) => (set.get(key).cloned().unwrap_or_default(), days(&holds)),
-            None => (holds, FOR_EVER.to_owned()),
+            None => (holds, NEVER.to_owned()),
         };
         let value = shown.as_i64().map(|number| number.to_string()).unwrap_or_default();
         let spoken = String::new();
@@ -133,33 +135,34 @@ impl Fields<'_> {
         Flag { key, label, is_set, holds, is_locked: self.locked.contains(&key) }
     }
 
-    fn form(&self, call: String) -> RetentionForm {
+    fn form(&self, path: String) -> RetentionForm {
         let other_branches = self.days(
             "runs.untrackedBranchDays",
-            "Keep runs of other branches, days",
-            "For branches that are neither the default one nor tracked.",
+            "Delete runs of other branches after (days)",
+            "Branches that are neither the default branch nor tracked.",
         );
         // Without a number of their own they go with the others.
-        let is_own = other_branches.instead != FOR_EVER;
-        let instead = if is_own { other_branches.instead } else { "as all runs".to_owned() };
+        let is_own = other_branches.instead != NEVER;
+        let instead = if is_own { other_branches.instead } else { "Same as all runs".to_owned() };
         let other_branches = Number { instead, ..other_branches };
         RetentionForm {
-            call,
+            call: format!("PATCH {path}"),
+            path,
             is_of_project: self.set.is_some(),
             runs: [
                 self.days(
                     "runs.days",
-                    "Keep runs, days",
-                    "After that a run goes with all that belongs to it.",
+                    "Delete runs after (days)",
+                    "Older runs are deleted with all their files.",
                 ),
                 other_branches,
                 self.count(
                     "runs.keepLast",
-                    "Always keep the newest",
+                    "Always keep the latest",
                     if self.set.is_some() {
-                        "This many of its runs stay, however old."
+                        "Number of runs to keep, however old."
                     } else {
-                        "This many runs of each project stay, however old."
+                        "Number of runs to keep per project, however old."
                     },
                     (0, 1_000),
                 ),
@@ -194,28 +197,31 @@ impl Fields<'_> {
                     ],
                 ),
             ],
-            reports: self.days("files.reportDays", "Keep HTML reports, days", "The reports of whole runs."),
+            reports: self.days(
+                "files.reportDays",
+                "Delete HTML reports after (days)",
+                "Reports of whole runs.",
+            ),
             flags: [
-                self.flag("keep.lastGreen", "The last green run of every tracked branch"),
-                self.flag("keep.firstFailure", "The first failure of every cluster"),
+                self.flag("keep.lastGreen", "Latest green run of every tracked branch"),
+                self.flag("keep.firstFailure", "First failure of every cluster"),
             ],
             samples: self.count(
                 "keep.clusterSamples",
-                "Newest failures of every open cluster, how many",
+                "Latest failures to keep per open cluster",
                 "",
                 (0, 10),
             ),
             rollups: [
                 self.days(
                     "rollups.dailyDays",
-                    "Keep daily figures, days",
-                    "Trends reach back this far, even when the runs are gone.",
+                    "Delete daily data after (days)",
+                    "How far trends reach back, even after runs are deleted.",
                 ),
-                self.count(
+                self.days(
                     "rollups.untrackedBranchDays",
-                    "Keep those of other branches, days",
-                    "Counted from the last run of a branch that is not tracked.",
-                    (1, MAX_DAYS),
+                    "Delete data of other branches after (days)",
+                    "Counted from the last run of an untracked branch.",
                 ),
             ],
         }

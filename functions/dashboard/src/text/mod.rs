@@ -3,6 +3,7 @@
 
 mod ansi;
 mod commits;
+mod deletes;
 mod devices;
 mod inline_code;
 mod moments;
@@ -12,6 +13,7 @@ mod roles;
 
 pub(crate) use ansi::AnsiHtml;
 pub(crate) use commits::short_commit;
+pub(crate) use deletes::deletes;
 pub(crate) use devices::device;
 pub(crate) use inline_code::InlineCode;
 pub(crate) use moments::{

@@ -8,7 +8,7 @@ use callboard_http::{ApiError, AppState};
 use callboard_query::{gates, retention, tags};
 
 use super::Head;
-use crate::components::{ChoiceRow, GatePolicies, RetentionForm};
+use crate::components::{ChoiceRow, GatePolicies, RetentionForm, RetentionPending};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{OFFERED, Visit, answer};
@@ -32,6 +32,10 @@ struct SettingsTab {
     keeps_secrets: bool,
     gates: GatePolicies,
     retention: RetentionForm,
+    /// A change of its own policy that is not in force yet.
+    pending_retention: Option<RetentionPending>,
+    /// Whether the policy of the installation changes soon.
+    is_instance_pending: bool,
 }
 
 /// The settings of a project.
@@ -61,13 +65,16 @@ pub(super) async fn tab(
     let branches: Vec<String> = facets.branches.into_iter().map(|branch| branch.name).collect();
     let default = head.project.default_branch.as_ref().filter(|name| !name.is_empty());
     let is_default_unseen = default.is_some_and(|name| branches.len() < OFFERED && !branches.contains(name));
-    let set = retention::of_project(&visit.ctx, project).await?.settings;
-    let everywhere = retention::of_instance(&visit.ctx).await?.settings;
+    let own = retention::of_project(&visit.ctx, project).await?;
+    let everywhere = retention::of_instance(&visit.ctx).await?;
+    let undo = format!("DELETE /api/projects/{}/retention/pending", project.get().get());
     let policies = gates::policies(&visit.ctx, project).await?;
     let origin = visit.site.origin().to_string();
     answer(&SettingsTab {
         gates: GatePolicies::of_project(project.get().get(), policies, origin),
-        retention: RetentionForm::of_project(project.get().get(), &set, &everywhere),
+        retention: RetentionForm::of_project(project.get().get(), &own.wanted, &everywhere.settings),
+        pending_retention: own.pending.map(|change| RetentionPending::undoable(change, undo, visit.now)),
+        is_instance_pending: everywhere.pending.is_some() || everywhere.pending_environment.is_some(),
         tags: known.collect(),
         branches,
         is_default_unseen,

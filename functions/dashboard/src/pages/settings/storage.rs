@@ -1,5 +1,5 @@
-//! `/settings/storage`: how much is kept, of what and where, and what was let
-//! go lately.
+//! `/settings/storage`: how much is kept, of what and where, how fast it grows,
+//! and what was deleted recently.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,8 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::deletions::{self, DeletionFilters, Receipt};
-use callboard_query::storage::{self, Amount, AmountOfKind, Forecast, PendingAmount, ProjectAmount};
+use callboard_query::retention::PresetEstimate;
+use callboard_query::storage::{self, Amount, AmountOfKind, Disk, Forecast, PendingAmount, ProjectAmount};
 
 use crate::components::{Pager, SettingsTab, SettingsTabs};
 use crate::filters;
@@ -50,6 +51,10 @@ struct StoragePage {
     per_day: i64,
     is_shrinking: bool,
     forecast: Forecast,
+    /// The disk below the objects, where there is one.
+    disk: Option<Disk>,
+    /// What each preset of retention would free.
+    presets: Vec<PresetEstimate>,
     /// Those that keep most first.
     projects: Vec<ProjectAmount>,
     pager: Pager,
@@ -75,6 +80,8 @@ pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<
         per_day: per_day(found.growth.bytes_per_day),
         is_shrinking: found.growth.bytes_per_day < 0.0,
         forecast: found.forecast,
+        disk: found.disk,
+        presets: found.presets,
         pager: Pager::new(&visit.address, projects.next_cursor.as_ref()),
         projects: projects.items,
         deletions: deletions.items,
@@ -85,7 +92,7 @@ pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<
 fn kind_of(receipt: &Receipt) -> &'static str {
     match (receipt.target.kind.as_str(), receipt.reason.as_str()) {
         ("project", _) => "Project",
-        (_, "retention") => "By its age",
+        (_, "retention") => "By retention",
         (_, "purge") => "Cleaned up",
         _ => "Deleted",
     }
@@ -94,6 +101,19 @@ fn kind_of(receipt: &Receipt) -> &'static str {
 /// How much of it the object store holds.
 fn in_objects(amount: &Amount) -> String {
     size(amount.bytes_in_objects())
+}
+
+/// How long the disk lasts at this rate.
+fn lasts(disk: &Disk) -> String {
+    const DAYS_OF_YEAR: i64 = 365;
+    let Some(days) = disk.days_left else { return "not growing".to_owned() };
+    match days {
+        0 => "full within a day at this rate".to_owned(),
+        1 => "full in 1 day at this rate".to_owned(),
+        days if days < 2 * DAYS_OF_YEAR => format!("full in {days} days at this rate"),
+        days if days < 10 * DAYS_OF_YEAR => format!("full in {} years at this rate", days / DAYS_OF_YEAR),
+        _ => "lasts over 10 years at this rate".to_owned(),
+    }
 }
 
 /// How much a rate of bytes is; what is behind the point is no byte.
