@@ -10,7 +10,7 @@ use callboard_store::blobs::content::Content;
 use callboard_store::exports::{self, ExportRow};
 use callboard_store::files::FileRow;
 pub use callboard_store::objects::AnsweredAs;
-use callboard_store::{boxed, files, projects, reports};
+use callboard_store::{boxed, files, projects, reports, runs};
 use sha2::{Digest as _, Sha256};
 
 use crate::accounts::recognise::facts;
@@ -174,8 +174,11 @@ async fn report_entry(ctx: &Context, project: Authorized<ProjectId>, path: &str)
     let mut session = ctx.store.db().read().await?;
     let Some(row) = reports::get(&mut session, project.get(), report).await? else {
         let left = reports::left(&mut session, project.get(), report).await?;
-        let is_of_it = left.is_some_and(|row| path.starts_with(&format!("{}/", row.prefix)));
-        return if is_of_it { Err(QueryError::ReportInProgress) } else { Ok(None) };
+        let Some(left) = left.filter(|row| path.starts_with(&format!("{}/", row.prefix))) else {
+            return Ok(None);
+        };
+        let run = runs::get(&mut session, project.get(), left.run).await?;
+        return if run.is_some() { Err(QueryError::ReportInProgress) } else { Ok(None) };
     };
     drop(session);
     let Some(entry) = path.strip_prefix(&row.prefix).and_then(|rest| rest.strip_prefix('/')) else {

@@ -2,7 +2,7 @@
 //! unclaimed objects deletes when their time is over.
 
 use callboard_domain::export::{ExportFormat, ExportKind, ExportStatus};
-use callboard_domain::ids::{ExportId, ProjectId};
+use callboard_domain::ids::{ExecutionId, ExportId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
 use crate::db::{Row, Session, args, statements};
@@ -36,13 +36,19 @@ statements! {
     /// A new export.
     INSERT = "INSERT INTO exports (id, project_id, kind, target_id, format, status, created_at, expires_at) \
         VALUES ($1, $2, $3, $4, $5, 'queued', $6, $7)";
-    /// One export.
-    BY_ID = "SELECT id, kind, target_id, format, status, path, size, error, expires_at FROM exports WHERE project_id = $1 AND id = $2";
+    /// One export. That of a run or an execution is there as long as the run is; the run is in the upper bits of the
+    /// execution's id.
+    BY_ID = "SELECT id, kind, target_id, format, status, path, size, error, expires_at FROM exports WHERE project_id = $1 AND id = $2 \
+        AND (kind NOT IN ('run', 'execution') OR EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = $1 \
+        AND r.id = CASE kind WHEN 'run' THEN target_id ELSE target_id >> 20 END))";
     /// Writes how far an export is.
     SAVE = "UPDATE exports SET status = $3, path = $4, size = $5, error = $6, expires_at = $7 WHERE project_id = $1 AND id = $2";
     /// Exports whose time is over. ix: exports_by_expiry
     PURGE = "DELETE FROM exports WHERE id IN (SELECT id FROM exports WHERE expires_at <= $1 ORDER BY expires_at, id LIMIT $2) RETURNING id";
 }
+
+// What the statement above takes for granted.
+const _: () = assert!(ExecutionId::compose(RunId(1), 0).get() == 1 << 20);
 
 fn read(row: &Row) -> Result<ExportRow> {
     let mut r = row.reader();

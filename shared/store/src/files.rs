@@ -120,14 +120,15 @@ pub struct FileRow {
     pub expires_at: Option<Timestamp>,
 }
 
+// The run is joined so that files of a hidden run are not found.
 macro_rules! select_file {
     ($tail:literal) => {
         concat!(
             "SELECT f.id, f.project_id, f.run_id, f.execution_id, f.repetition, f.retry, f.kind, f.name, f.path, \
              f.content_type, f.original_name, f.size, f.width, f.height, f.blob_id, b.sha256, f.created_at, \
-             (SELECT CASE WHEN r.pinned_at IS NULL THEN f.expires_at END FROM test_runs r \
-             WHERE r.project_id = f.project_id AND r.id = f.run_id) \
-             FROM files f JOIN blobs b ON b.project_id = f.project_id AND b.id = f.blob_id ",
+             CASE WHEN r.pinned_at IS NULL THEN f.expires_at END \
+             FROM files f JOIN blobs b ON b.project_id = f.project_id AND b.id = f.blob_id \
+             JOIN test_runs r ON r.project_id = f.project_id AND r.id = f.run_id ",
             $tail
         )
     };

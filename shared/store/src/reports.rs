@@ -67,8 +67,9 @@ macro_rules! select_report {
 statements! {
     /// Complete reports of a run. ix: reports_of_run
     OF_RUN = select_report!("WHERE project_id = $1 AND run_id = $2 AND state = 'ready' ORDER BY id LIMIT 200");
-    /// One complete report.
-    BY_ID = select_report!("WHERE project_id = $1 AND id = $2 AND state = 'ready'");
+    /// One complete report of a run that is not hidden.
+    BY_ID = select_report!("WHERE project_id = $1 AND id = $2 AND state = 'ready' \
+        AND EXISTS (SELECT 1 FROM test_runs r WHERE r.project_id = reports.project_id AND r.id = reports.run_id)");
     /// One report that waits for its job.
     LEFT = select_report!("WHERE project_id = $1 AND id = $2 AND state = 'pending' AND entry <> ''");
     /// The report made, or to be made, from an archive. ix: reports_content
