@@ -194,12 +194,30 @@ function restoreOthers() {
   }
 }
 
+/** The call that undoes what a form did: `data-undo` is its address, `data-undone` the page to show then. */
+function undoOf(form, answer) {
+  const { undo, undone } = form.dataset;
+  if (!undo || !answer.receipt?.restorableUntil) return undefined;
+  return { path: undo.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path))), done: undone };
+}
+
+/** A button beside what was said that undoes it. */
+function offerUndo({ path, done }) {
+  const form = document.createElement('form');
+  Object.assign(form.dataset, { api: `POST ${path}`, done, said: 'Restored.' });
+  const button = Object.assign(document.createElement('button'), { type: 'submit', className: 'button button-small', textContent: 'Restore' });
+  const message = Object.assign(document.createElement('span'), { hidden: true });
+  message.dataset.message = '';
+  form.append(button, message);
+  return form;
+}
+
 /** What is said after the page has been loaded again. */
 function leave(form, answer) {
   const { said, done } = form.dataset;
   const words = [said, ...(answer.warnings ?? [])].filter(Boolean).join(' ');
   const isReload = done === 'reload';
-  if (words) sessionStorage.setItem(SAID, JSON.stringify({ words, place: isReload ? placeOf(form) : undefined }));
+  if (words) sessionStorage.setItem(SAID, JSON.stringify({ words, place: isReload ? placeOf(form) : undefined, undo: undoOf(form, answer) }));
   if (isReload) {
     keepOthers(form);
     location.reload();
@@ -210,7 +228,7 @@ function leave(form, answer) {
 function sayWhatHappened() {
   const stored = sessionStorage.getItem(SAID);
   sessionStorage.removeItem(SAID);
-  const { words, place } = JSON.parse(stored ?? '{}');
+  const { words, place, undo } = JSON.parse(stored ?? '{}');
   if (!words) return;
   const form = place && formsOf(place.path)[place.at];
   const top = document.getElementById('said');
@@ -220,6 +238,10 @@ function sayWhatHappened() {
     messageAt(form).scrollIntoView({ block: 'nearest' });
   } else if (top) {
     top.textContent = words;
+    if (undo) {
+      top.append(offerUndo(undo));
+      setUp();
+    }
     top.hidden = false;
     top.focus({ preventScroll: true });
     top.scrollIntoView({ block: 'nearest' });

@@ -193,9 +193,9 @@ pub(super) async fn tab(
     let markers = MarkerList::since(&visit, project, since, lane.environment.as_deref()).await?;
     let goes_on = found.next_cursor.is_some();
     let total = if !asked.is_filtered() {
-        Some(Total::Exactly(head.project.total_runs))
+        Some(Total::Exactly(head.project.kept_runs))
     } else if visit.address.is_part(goes_on) {
-        runs::count(&visit.ctx, project, head.project.total_runs, &query).await?
+        runs::count(&visit.ctx, project, head.project.kept_runs, &query).await?
     } else {
         None
     };

@@ -5,10 +5,10 @@ use axum::response::Response;
 use callboard_auth::Denied;
 use callboard_domain::ids::ProjectId;
 use callboard_http::{ApiError, AppState};
-use callboard_query::{gates, retention, tags};
+use callboard_query::{gates, retention, storage, tags};
 
 use super::Head;
-use crate::components::{ChoiceRow, GatePolicies, RetentionForm, RetentionPending};
+use crate::components::{ChoiceRow, DeletionChoice, GatePolicies, RetentionForm, RetentionPending};
 use crate::filters;
 use crate::shell::Shell;
 use crate::visit::{OFFERED, Visit, answer};
@@ -36,6 +36,9 @@ struct SettingsTab {
     pending_retention: Option<RetentionPending>,
     /// Whether the policy of the installation changes soon.
     is_instance_pending: bool,
+    choice: DeletionChoice,
+    /// What the project stores.
+    bytes: i64,
 }
 
 /// The settings of a project.
@@ -68,6 +71,7 @@ pub(super) async fn tab(
     let own = retention::of_project(&visit.ctx, project).await?;
     let everywhere = retention::of_instance(&visit.ctx).await?;
     let undo = format!("DELETE /api/projects/{}/retention/pending", project.get().get());
+    let stored = storage::of_project(&visit.ctx, project, 1, visit.now).await?;
     let policies = gates::policies(&visit.ctx, project).await?;
     let origin = visit.site.origin().to_string();
     answer(&SettingsTab {
@@ -75,6 +79,8 @@ pub(super) async fn tab(
         retention: RetentionForm::of_project(project.get().get(), &own.wanted, &everywhere.settings),
         pending_retention: own.pending.map(|change| RetentionPending::undoable(change, undo, visit.now)),
         is_instance_pending: everywhere.pending.is_some() || everywhere.pending_environment.is_some(),
+        choice: DeletionChoice::new(visit),
+        bytes: stored.totals.bytes,
         tags: known.collect(),
         branches,
         is_default_unseen,

@@ -25,7 +25,7 @@ use callboard_query::{feeds, gates, resolve, runs};
 
 use crate::address::MAX_ID;
 use crate::components::{
-    InPlace, LinkPanel, LiveRun, OutcomeBar, OutcomeCount, Progress, name_of, outcome_counts,
+    DeletionChoice, InPlace, LinkPanel, LiveRun, OutcomeBar, OutcomeCount, Progress, name_of, outcome_counts,
 };
 use crate::filters;
 use crate::outcome::Toned;
@@ -160,6 +160,11 @@ struct DetailsTab {
     links: LinkPanel,
     gates: Vec<GateBrief>,
     is_administrator: bool,
+    choice: DeletionChoice,
+    /// Reports of the run.
+    reports: i64,
+    /// What the run stores.
+    bytes: i64,
 }
 
 /// One run.
@@ -241,10 +246,14 @@ pub(crate) async fn run(
             let groups = facts::groups(&head.run.metadata);
             let raw = serde_json::to_string_pretty(&head.run.metadata).map_err(ApiError::internal)?;
             let hook = Hook { target: LinkTarget::Run, id: id.get() };
+            let of_reports: i64 = head.run.reports.iter().map(|report| report.size).sum();
             answer(&DetailsTab {
+                reports: i64::try_from(head.run.reports.len()).unwrap_or(i64::MAX),
+                bytes: head.run.storage.bytes + head.run.storage.evidence_bytes + of_reports,
                 links: LinkPanel::of(&visit, project, hook).await?,
                 gates: gates::results(&visit.ctx, project, id, None, GATES).await?.items,
                 is_administrator: visit.caller.is_administrator(),
+                choice: DeletionChoice::new(&visit),
                 shell,
                 head,
                 groups,

@@ -10,11 +10,10 @@ use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
-use callboard_query::deletions::{self, DeletionFilters, Receipt};
 use callboard_query::retention::PresetEstimate;
 use callboard_query::storage::{self, Amount, AmountOfKind, Disk, Forecast, PendingAmount, ProjectAmount};
 
-use crate::components::{Pager, SettingsTab, SettingsTabs};
+use crate::components::{DeletionList, Pager, SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
 use crate::text::size;
@@ -22,8 +21,6 @@ use crate::visit::{Visit, answer};
 
 /// Projects per page.
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
-/// Deletions the page shows.
-const DELETIONS: usize = 10;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -58,7 +55,7 @@ struct StoragePage {
     /// Those that keep most first.
     projects: Vec<ProjectAmount>,
     pager: Pager,
-    deletions: Vec<Receipt>,
+    deletions: DeletionList,
 }
 
 /// How much is kept; for administrators.
@@ -69,7 +66,7 @@ pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<
     found.by_kind.sort_by_key(|kind| Reverse(kind.amount.bytes));
     let projects = storage::largest(&visit.ctx, visit.scope(), after, asked.page.rows()).await?;
     let projects = cursors.page(projects)?;
-    let deletions = deletions::list(&visit.ctx, DeletionFilters::default(), None, DELETIONS).await?;
+    let deletions = DeletionList::read(&visit).await?;
     let shell = Shell::new(&visit, Section::Settings, "Storage").await?;
     answer(&StoragePage {
         shell: shell.under("Settings", "/settings").here("Storage"),
@@ -84,18 +81,8 @@ pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<
         presets: found.presets,
         pager: Pager::new(&visit.address, projects.next_cursor.as_ref()),
         projects: projects.items,
-        deletions: deletions.items,
+        deletions,
     })
-}
-
-/// What a receipt is about, in words.
-fn kind_of(receipt: &Receipt) -> &'static str {
-    match (receipt.target.kind.as_str(), receipt.reason.as_str()) {
-        ("project", _) => "Project",
-        (_, "retention") => "By retention",
-        (_, "purge") => "Cleaned up",
-        _ => "Deleted",
-    }
 }
 
 /// How much of it the object store holds.

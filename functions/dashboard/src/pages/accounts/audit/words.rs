@@ -112,6 +112,7 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         AuditAction::ClusterExtracted => ("Moved tests out", "of"),
         AuditAction::McpWrite => ("Changed through MCP", ""),
         AuditAction::CleanedUp => ("Deleted old runs", ""),
+        AuditAction::DeletionRestored => ("Restored a deletion", ""),
         AuditAction::UserCreated
         | AuditAction::KeyCreated
         | AuditAction::ProjectCreated
@@ -154,6 +155,7 @@ fn more_exactly(action: AuditAction, item: &AuditItem) -> Option<(Cow<'static, s
             false => ("Decided to keep no longer".into(), ""),
         },
         AuditAction::RunDeleted if target == Some("deletion") => ("Deleted runs".into(), ""),
+        AuditAction::DeletionRestored => (format!("Restored {}", text("label")?).into(), ""),
         AuditAction::SettingsChanged => {
             (format!("Changed the settings for {}", about("group")?).into(), "of")
         }
