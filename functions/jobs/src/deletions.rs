@@ -1,7 +1,8 @@
-//! Freeing what was deleted.
+//! Hiding, restoring and freeing what was deleted.
 
+use callboard_domain::ids::DeletionId;
 use callboard_domain::time::Timestamp;
-use callboard_query::deletions::{self, Advanced, DeleteTarget};
+use callboard_query::deletions::{self, Advanced, DeleteTarget, HideTarget, RestoreTarget};
 use callboard_store::jobs::Payload;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,34 @@ use crate::job::{JobContext, JobError, Outcome};
 /// Receipts of one batch.
 const BATCH: i64 = 500;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Takes what a deletion hid out of the aggregates, step by step.
+pub(crate) async fn hide_target(
+    ctx: JobContext,
+    mut job: HideTarget,
+) -> Result<Outcome<HideTarget>, JobError> {
+    loop {
+        match deletions::advance_hiding(ctx.store(), &mut job, ctx.now()).await? {
+            Advanced::Done => return Ok(Outcome::Done),
+            Advanced::Further if ctx.has_time() => {}
+            Advanced::Further => return Ok(Outcome::GoOn(job)),
+        }
+    }
+}
+
+/// Restores the runs of a deletion, step by step.
+pub(crate) async fn restore_target(
+    ctx: JobContext,
+    job: RestoreTarget,
+) -> Result<Outcome<RestoreTarget>, JobError> {
+    loop {
+        match deletions::advance_restoring(ctx.store(), DeletionId(job.receipt), ctx.now()).await? {
+            Advanced::Done => return Ok(Outcome::Done),
+            Advanced::Further if ctx.has_time() => {}
+            Advanced::Further => return Ok(Outcome::GoOn(job)),
+        }
+    }
+}
 
 /// Frees what a deletion names, step by step.
 pub(crate) async fn delete_target(

@@ -26,6 +26,8 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::every(MINUTE * 5, sweeps::sweep_objects),
         Kind::every(HOUR, sweeps::sweep_staging),
         Kind::every(MINUTE / 2, upkeep::look_after_tables),
+        Kind::new(deletions::hide_target),
+        Kind::new(deletions::restore_target),
         Kind::new(deletions::delete_target),
         Kind::every(HOUR, deletions::resume_deletions),
         Kind::every(HOUR, retention::sweep_retention),

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use callboard_domain::ids::ProjectId;
 use callboard_http::extract::{Caller, Fields, FromQuery, JsonBytes, Path, Query, QueryReader, Visit};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::deletions::Receipt;
+use callboard_query::deletions::{Effect, Receipt};
 use callboard_query::shapes::Project;
 use callboard_query::{deletions, project_editing, projects, resolve};
 use http::StatusCode;
@@ -88,20 +88,27 @@ pub(crate) struct Confirm {
     /// The exact name of the project; it may be sent in the body instead.
     #[param(required = false)]
     confirm: Option<String>,
+    /// `true` takes effect immediately, without the grace period; for personal data.
+    #[param(required = false)]
+    now: bool,
 }
 
 impl FromQuery for Confirm {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self { confirm: query.exact("confirm")? })
+        Ok(Self { confirm: query.exact("confirm")?, now: query.flag("now")?.unwrap_or_default() })
     }
 }
 
 /// The same, as a body.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct ConfirmBody {
     /// The exact name of the project.
     #[schema(example = "shop")]
     confirm: Option<String>,
+    /// Takes effect immediately, without the grace period; for personal data.
+    #[serde(default)]
+    #[schema(required = false)]
+    now: bool,
 }
 
 /// A project was deleted.
@@ -113,8 +120,12 @@ pub(crate) struct ProjectDeleted {
     receipt: Receipt,
 }
 
-/// Deletes a project with everything in it. It is gone at once, and its name
-/// is free again; what it took is freed soon after, as the receipt tells.
+/// Deletes a project with everything in it. It is hidden immediately, and its
+/// name is free: the next run of that name makes a new project. Until
+/// `restorableUntil` of the receipt an administrator can restore it
+/// (`POST /api/deletions/{id}/restore`), under another name when its own is
+/// taken; then its rows and files are freed. `now: true` skips that grace
+/// period.
 ///
 /// # Errors
 /// 400 `missing_field`, `invalid_field`; 404 `project_not_found`.
@@ -134,19 +145,17 @@ pub(crate) async fn delete(
     Query(asked): Query<Confirm>,
     JsonBytes(body): JsonBytes,
 ) -> Result<Json<ProjectDeleted>, ApiError> {
-    let confirm = match asked.confirm {
-        Some(confirm) => Some(confirm),
-        None if body.is_empty() => None,
-        None => {
-            serde_json::from_slice::<ConfirmBody>(&body)
-                .map_err(|error| ApiError::invalid_json(format!("The body cannot be read: {error}.")))?
-                .confirm
-        }
+    let body = if body.is_empty() {
+        ConfirmBody::default()
+    } else {
+        serde_json::from_slice(&body)
+            .map_err(|error| ApiError::invalid_json(format!("The body cannot be read: {error}.")))?
     };
-    let confirm = confirm.ok_or_else(|| ApiError::missing_fields(&["confirm"]))?;
+    let confirm = asked.confirm.or(body.confirm).ok_or_else(|| ApiError::missing_fields(&["confirm"]))?;
+    let effect = Effect::of(asked.now || body.now);
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());
-    let receipt = deletions::delete_project(&ctx, acting, project, &confirm).await?;
+    let receipt = deletions::delete_project(&ctx, acting, project, &confirm, effect).await?;
     Ok(Json(ProjectDeleted { success: true, receipt }))
 }

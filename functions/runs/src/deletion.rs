@@ -5,31 +5,50 @@ use axum::extract::State;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
-use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReader, Visit};
+use callboard_http::extract::{Caller, Fields, FromQuery, JsonBytes, Path, Query, QueryReader, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::deletions::{
-    self, DeletedRuns, HIDDEN_AT_ONCE, NamedRuns, Reason, Receipt, RunsToDelete,
+    self, DeletedRuns, Effect, HIDDEN_AT_ONCE, NamedRuns, Reason, Receipt, RunsToDelete,
 };
 use callboard_query::resolve;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 const STATUSES: [&str; 8] =
     ["initializing", "running", "finalizing", "passed", "failed", "timedout", "interrupted", "cancelled"];
 
-/// Whether a pinned run goes too.
+/// How a run is deleted.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Force {
+pub(crate) struct DeleteParams {
     /// `true` deletes a pinned run as well.
     #[param(required = false)]
     force: bool,
+    /// `true` takes effect immediately, without the grace period; for personal data.
+    #[param(required = false)]
+    now: bool,
 }
 
-impl FromQuery for Force {
+impl FromQuery for DeleteParams {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self { force: query.flag("force")?.unwrap_or_default() })
+        Ok(Self {
+            force: query.flag("force")?.unwrap_or_default(),
+            now: query.flag("now")?.unwrap_or_default(),
+        })
     }
+}
+
+/// The same, as a body.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(crate) struct DeleteBody {
+    /// Deletes a pinned run as well.
+    #[serde(default)]
+    #[schema(required = false)]
+    force: bool,
+    /// Takes effect immediately, without the grace period; for personal data.
+    #[serde(default)]
+    #[schema(required = false)]
+    now: bool,
 }
 
 /// A run was deleted.
@@ -41,14 +60,16 @@ pub(crate) struct RunDeleted {
     receipt: Receipt,
 }
 
-/// Deletes a run with its tests, files and reports. It is gone at once, for
-/// clients that still feed it too; what it took is freed soon after, as the
-/// receipt tells. Statistics forget it.
+/// Deletes a run with its tests, files and reports. It is hidden immediately,
+/// also from clients that still feed it, and statistics no longer count it.
+/// Until `restorableUntil` of the receipt an administrator can restore it
+/// (`POST /api/deletions/{id}/restore`); then its rows and files are freed.
+/// `now=true` skips that grace period.
 ///
 /// # Errors
 /// 404 `run_not_found`; 409 `in_use` for a pinned run without `force`.
 #[utoipa::path(delete, path = "/api/test-runs/{id}", tag = "runs", operation_id = "delete_run",
-    params(("id" = i64, Path, description = "Run"), Force),
+    params(("id" = i64, Path, description = "Run"), DeleteParams), request_body = Option<DeleteBody>,
     responses(
         (status = 200, body = RunDeleted),
         (status = 404, description = "`run_not_found`"),
@@ -60,12 +81,20 @@ pub(crate) async fn delete(
     caller: Caller,
     visit: Visit,
     Path(id): Path<RunId>,
-    Query(asked): Query<Force>,
+    Query(params): Query<DeleteParams>,
+    JsonBytes(body): JsonBytes,
 ) -> Result<Json<RunDeleted>, ApiError> {
+    let body = if body.is_empty() {
+        DeleteBody::default()
+    } else {
+        serde_json::from_slice(&body)
+            .map_err(|error| ApiError::invalid_json(format!("The body cannot be read: {error}.")))?
+    };
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());
-    let receipt = deletions::delete_run(&ctx, acting, project, id, asked.force).await?;
+    let (force, effect) = (params.force || body.force, Effect::of(params.now || body.now));
+    let receipt = deletions::delete_run(&ctx, acting, project, id, force, effect).await?;
     Ok(Json(RunDeleted { success: true, receipt }))
 }
 
@@ -80,6 +109,8 @@ pub(crate) struct BulkDeleteBody {
     filter: Option<BulkFilter>,
     /// Only says how many match.
     dry_run: Option<bool>,
+    /// Takes effect immediately, without the grace period; for personal data.
+    now: Option<bool>,
 }
 
 /// Runs of a project that began before a moment.
@@ -145,7 +176,7 @@ pub(crate) struct LeftOut {
     skipped: Vec<i64>,
 }
 
-/// Deletes several runs. Pinned runs stay.
+/// Deletes several runs, restorable as a single one is. Pinned runs stay.
 ///
 /// # Errors
 /// 400 `missing_field`, `invalid_field`; 404 `run_not_found`,
@@ -167,12 +198,14 @@ pub(crate) async fn bulk_delete(
 ) -> Result<Json<RunsDeleted>, ApiError> {
     let named = named(&fields)?;
     let dry_run = fields.flag("dryRun")?.unwrap_or_default();
+    let effect = Effect::of(fields.flag("now")?.unwrap_or_default());
     let ctx = state.context(&site);
     if let NamedRuns::Matching(RunsToDelete { project: Some(project), .. }) = &named {
         resolve::project(&ctx, caller.scope(), *project).await?;
     }
     let acting = visit.acting(&caller, state.now());
+    let reason = Reason::User;
     let DeletedRuns { receipt, matched, skipped } =
-        deletions::delete_runs(&ctx, acting, caller.scope(), named, Reason::User, dry_run).await?;
+        deletions::delete_runs(&ctx, acting, caller.scope(), named, reason, effect, dry_run).await?;
     Ok(Json(RunsDeleted { success: true, receipt, matched, data: LeftOut { skipped } }))
 }

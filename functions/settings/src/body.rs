@@ -71,6 +71,9 @@ pub(crate) struct CleanupBody {
     /// Only says how many match.
     #[schema(required = false)]
     pub(crate) dry_run: bool,
+    /// Takes effect immediately, without the grace period.
+    #[schema(required = false)]
+    pub(crate) now: bool,
 }
 
 impl CleanupBody {
@@ -81,6 +84,7 @@ impl CleanupBody {
             older_than_days: given("olderThanDays", days)?,
             project_id: fields.id("projectId")?.into_value(),
             dry_run: fields.flag("dryRun")?.unwrap_or_default(),
+            now: fields.flag("now")?.unwrap_or_default(),
         })
     }
 }

@@ -1,4 +1,5 @@
-//! `/api/deletions`: what became of what was deleted; and cleaning up by hand.
+//! `/api/deletions`: what became of what was deleted, and restoring it; and
+//! cleaning up by hand.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,7 +13,8 @@ use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReade
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::deletions::{
-    self, DeletedRuns, DeletionFilters, DeletionState, NamedRuns, Reason, Receipt, RunsToDelete,
+    self, DeletedRuns, DeletionFilters, DeletionState, Effect, NamedRuns, Reason, Receipt, RenamedProject,
+    Restored, RunsToDelete,
 };
 use callboard_query::resolve;
 use http::HeaderMap;
@@ -32,7 +34,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
-    /// `pending`, `freeing`, `complete` or `failed`.
+    /// `pending`, `freeing`, `complete`, `failed`, `restoring` or `restored`.
     #[param(value_type = Option<StateWord>, inline)]
     #[serde(serialize_with = "as_word")]
     state: Option<DeletionState>,
@@ -101,6 +103,48 @@ pub(crate) async fn get(
     tagged_json(&headers, &deletions::get(&state.context(&site), id).await?)
 }
 
+/// A deletion was restored.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletionRestored {
+    /// Always true.
+    success: bool,
+    /// The receipt: `restored`, or `restoring` while large runs are still coming back.
+    receipt: Receipt,
+    /// The project, when its name was taken meanwhile and it has another one now.
+    renamed: Option<RenamedProject>,
+    /// What people should know.
+    warnings: Vec<String>,
+}
+
+/// Restores the runs or the project of a deletion by a person, with their
+/// tests, files and reports, until its grace period is over
+/// (`restorableUntil`). Runs that were going on come back as cancelled.
+///
+/// # Errors
+/// 404 `deletion_not_found`; 409 `not_restorable`.
+#[utoipa::path(post, path = "/api/deletions/{id}/restore", tag = "settings", operation_id = "restore_deletion",
+    params(("id" = i64, Path, description = "Receipt")),
+    responses(
+        (status = 200, body = DeletionRestored),
+        (status = 404, description = "`deletion_not_found`"),
+        (status = 409, description = "`not_restorable`: restored before, or the grace period is over")
+    ))]
+pub(crate) async fn restore(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<DeletionId>,
+) -> Result<Json<DeletionRestored>, ApiError> {
+    let acting = visit.acting(&caller, state.now());
+    let Restored { receipt, renamed } = deletions::restore(&state.context(&site), acting, id).await?;
+    let warning = |renamed: &RenamedProject| {
+        format!("The name {} is taken, so the project is now called {}.", renamed.from, renamed.to)
+    };
+    let warnings = renamed.iter().map(warning).collect();
+    Ok(Json(DeletionRestored { success: true, receipt, renamed, warnings }))
+}
+
 /// What a clean-up does, or would do.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CleanupAnswer {
@@ -111,7 +155,8 @@ pub(crate) struct CleanupAnswer {
 }
 
 /// Deletes runs that began long ago. Pinned runs stay, and so do the numbers
-/// the runs counted for.
+/// the runs counted for. An administrator can restore them until
+/// `restorableUntil` of the receipt; `now: true` skips that grace period.
 ///
 /// # Errors
 /// 400 `missing_field`, `invalid_field`; 404 `project_not_found`.
@@ -146,6 +191,9 @@ pub(crate) struct OlderThan {
     /// Only says how many match.
     #[param(required = false, default = false)]
     dry_run: bool,
+    /// Takes effect immediately, without the grace period.
+    #[param(required = false, default = false)]
+    now: bool,
 }
 
 impl FromQuery for OlderThan {
@@ -156,6 +204,7 @@ impl FromQuery for OlderThan {
                 .ok_or_else(|| ApiError::invalid_query("olderThanDays", "olderThanDays is required."))?,
             project_id: query.id("projectId")?,
             dry_run: query.flag("dryRun")?.unwrap_or(false),
+            now: query.flag("now")?.unwrap_or(false),
         })
     }
 }
@@ -174,8 +223,8 @@ pub(crate) async fn clean_up_by_query(
     visit: Visit,
     Query(asked): Query<OlderThan>,
 ) -> Result<Json<CleanupAnswer>, ApiError> {
-    let OlderThan { older_than_days, project_id, dry_run } = asked;
-    let body = CleanupBody { older_than_days, project_id, dry_run };
+    let OlderThan { older_than_days, project_id, dry_run, now } = asked;
+    let body = CleanupBody { older_than_days, project_id, dry_run, now };
     clean(&state, &site, &caller, &visit, &body).await
 }
 
@@ -199,7 +248,8 @@ async fn clean(
     };
     let acting = visit.acting(caller, state.now());
     let named = NamedRuns::Matching(wanted);
+    let (reason, effect) = (Reason::Purge, Effect::of(body.now));
     let DeletedRuns { receipt, matched, .. } =
-        deletions::delete_runs(&ctx, acting, caller.scope(), named, Reason::Purge, body.dry_run).await?;
+        deletions::delete_runs(&ctx, acting, caller.scope(), named, reason, effect, body.dry_run).await?;
     Ok(Json(CleanupAnswer { receipt, matched }))
 }

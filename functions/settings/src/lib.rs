@@ -41,6 +41,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::DeleteLink, links::delete)
         .on(RouteId::ListDeletions, deletions::list)
         .on(RouteId::GetDeletion, deletions::get)
+        .on(RouteId::RestoreDeletion, deletions::restore)
         .on(RouteId::CleanUp, deletions::clean_up)
         .on(RouteId::CleanUpByQuery, deletions::clean_up_by_query)
         .on(RouteId::InstanceStats, storage::stats)
@@ -97,6 +98,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             links::delete,
             deletions::list,
             deletions::get,
+            deletions::restore,
             deletions::clean_up,
             deletions::clean_up_by_query,
             storage::stats,

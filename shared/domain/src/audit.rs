@@ -121,6 +121,8 @@ actions! {
     RunChanged = "run.changed",
     /// A run was deleted.
     RunDeleted = "run.deleted",
+    /// A deletion was restored.
+    DeletionRestored = "deletion.restored",
     /// A policy of gates was made.
     PolicyCreated = "policy.created",
     /// A policy of gates was changed.

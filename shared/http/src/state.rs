@@ -170,6 +170,7 @@ impl AppState {
             patience: self.config.patience,
             retention: Arc::clone(&self.config.retention),
             retention_grace_ms: self.config.retention_grace_ms,
+            deletion_grace_ms: self.config.deletion_grace_ms,
             turns: self.process.turns.clone(),
         }
     }

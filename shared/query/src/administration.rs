@@ -37,6 +37,18 @@ pub enum AdministrationRule {
     /// It was decided before.
     #[error("This has been decided already; nothing was changed.")]
     NotPending,
+    /// A deletion was restored before.
+    #[error("This deletion was restored already; nothing was changed.")]
+    RestoredBefore,
+    /// A deletion has no grace period.
+    #[error("This deletion cannot be restored: it took effect immediately.")]
+    NeverRestorable,
+    /// The grace period of a deletion is over.
+    #[error("This deletion can no longer be restored: its grace period is over.")]
+    RestoreTooLate,
+    /// Runs of a deleted project are to be restored.
+    #[error("The project of these runs is deleted; restore the project first.")]
+    ProjectIsDeleted,
     /// What was given to confirm a deletion is not the name.
     #[error("Confirm with the exact name of the project; nothing was deleted.")]
     NotConfirmed,
@@ -53,6 +65,9 @@ impl AdministrationRule {
             Self::Pinned => "in_use",
             Self::SettingLocked { .. } => "setting_locked",
             Self::NotPending => "not_pending",
+            Self::RestoredBefore | Self::NeverRestorable | Self::RestoreTooLate | Self::ProjectIsDeleted => {
+                "not_restorable"
+            }
             Self::NotConfirmed => "invalid_field",
         }
     }

@@ -21,6 +21,8 @@ pub struct Context {
     pub retention: Arc<Overrides>,
     /// How long a change of retention that keeps less waits, milliseconds.
     pub retention_grace_ms: i64,
+    /// How long what a person deletes can be restored, ms; 0 when it cannot.
+    pub deletion_grace_ms: i64,
     /// Who waits in this process to write results of runs that go on.
     pub turns: Turns,
 }

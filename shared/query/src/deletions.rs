@@ -1,9 +1,13 @@
 //! Deleting runs and projects. A request hides what it names and leaves a
-//! receipt; a job frees the rest in bounded steps (`freeing`) and tells the
-//! receipt how far it has come.
+//! receipt. What a person deletes is kept for a grace period: one job takes it
+//! out of the aggregates (`hiding`), and an administrator can bring it back
+//! (`restoring`). Then a job frees everything in bounded steps (`freeing`) and
+//! the receipt says how far it has come.
 
 pub(crate) mod aged;
 mod freeing;
+mod hiding;
+mod restoring;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +15,9 @@ use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{DeletionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_store::deletions::runs as doomed;
+use callboard_store::deletions::runs::{self as doomed, RowsOfRun};
 use callboard_store::deletions::{
-    self, NewReceipt, ObjectCount, ReceiptFilter, ReceiptRow, project as doomed_project,
+    self, NewReceipt, ObjectCount, ReceiptFilter, ReceiptRow, kept, project as doomed_project,
 };
 use callboard_store::ids::{self, Listed};
 use callboard_store::jobs::{self, Payload};
@@ -26,7 +30,7 @@ use utoipa::ToSchema;
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::conflicts::repeated;
-use crate::ingest::{Pace, count_until, hide_runs};
+use crate::ingest::{Pace, count_until, fold, hide_runs};
 use crate::page::{Slice, fetch};
 use crate::shapes::UserRef;
 use crate::{Context, Entity, QueryError, Result};
@@ -34,6 +38,8 @@ use crate::{Context, Entity, QueryError, Result};
 pub use callboard_store::deletions::DeletionState;
 pub use callboard_store::deletions::runs::RunsToDelete;
 pub use freeing::{Advanced, advance, note_failure, resume};
+pub use hiding::{HideTarget, advance_hiding};
+pub use restoring::{RenamedProject, RestoreTarget, Restored, advance_restoring, restore};
 
 /// Runs that a request hides itself; the job hides the rest.
 pub const HIDDEN_AT_ONCE: usize = 200;
@@ -149,7 +155,7 @@ pub struct Receipt {
     pub reason: String,
     /// Who asked for it.
     pub requested_by: Option<UserRef>,
-    /// `pending`, `freeing`, `complete` or `failed`.
+    /// `pending`, `freeing`, `complete`, `failed`, `restoring` or `restored`.
     #[schema(example = "complete")]
     pub state: &'static str,
     /// Rows that are gone.
@@ -173,6 +179,12 @@ pub struct Receipt {
     pub verified_at: Option<Timestamp>,
     /// What went wrong last; it is tried again.
     pub error: Option<String>,
+    /// Until when an administrator can restore it; null when it cannot be restored (any more).
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub restorable_until: Option<Timestamp>,
+    /// When it was restored.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub restored_at: Option<Timestamp>,
 }
 
 impl Receipt {
@@ -199,6 +211,8 @@ impl Receipt {
             completed_at: row.completed_at,
             verified_at: row.verified_at,
             error: row.error,
+            restorable_until: row.restorable_until.filter(|_| row.state == DeletionState::Pending),
+            restored_at: row.restored_at,
         }
     }
 }
@@ -260,6 +274,35 @@ async fn required(session: &mut Session, id: DeletionId) -> Result<ReceiptRow> {
     deletions::get(session, id).await?.ok_or_else(|| QueryError::not_found(Entity::Deletion, id))
 }
 
+/// When a deletion takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// After the grace period of the service; restorable until then.
+    AfterGrace,
+    /// Immediately, for personal data.
+    Now,
+}
+
+impl Effect {
+    /// Reads the choice of a request.
+    #[must_use]
+    pub const fn of(now: bool) -> Self {
+        if now { Self::Now } else { Self::AfterGrace }
+    }
+
+    /// Until when a deletion can be restored.
+    fn restorable_until(self, ctx: &Context, now: Timestamp) -> Option<Timestamp> {
+        let has_grace = self == Self::AfterGrace && ctx.deletion_grace_ms > 0;
+        has_grace.then(|| Timestamp(now.millis() + ctx.deletion_grace_ms))
+    }
+}
+
+/// Whether a deletion takes what its runs counted for out of the aggregates:
+/// that of a person does.
+fn takes_back(receipt: &ReceiptRow) -> bool {
+    receipt.reason == "user" && receipt.target_kind != "project"
+}
+
 /// Deletes a run. One that is going on ends with it.
 ///
 /// # Errors
@@ -270,6 +313,7 @@ pub async fn delete_run(
     project: Authorized<ProjectId>,
     id: RunId,
     force: bool,
+    effect: Effect,
 ) -> Result<Receipt> {
     let project = project.get();
     let run = runs::get(&mut ctx.store.db().read().await?, project, id).await?;
@@ -278,12 +322,20 @@ pub async fn delete_run(
         return Err(AdministrationRule::Pinned.into());
     }
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
+    fold(ctx, project, id).await?;
     count_until(ctx, project, id, Pace::AtOnce).await?;
     let label = run.label.unwrap_or_else(|| format!("#{id}"));
-    repeated(|| hide_one(ctx, acting, (project, id), &label)).await
+    repeated(|| hide_one(ctx, acting, (project, id), &label, effect)).await
 }
 
-async fn hide_one(ctx: &Context, acting: Acting<'_>, (project, id): Run, label: &str) -> Result<Receipt> {
+async fn hide_one(
+    ctx: &Context,
+    acting: Acting<'_>,
+    (project, id): Run,
+    label: &str,
+    effect: Effect,
+) -> Result<Receipt> {
+    let restorable_until = effect.restorable_until(ctx, acting.now);
     let mut session = ctx.store.db().begin().await?;
     let new = NewReceipt {
         project: Some(project),
@@ -293,12 +345,15 @@ async fn hide_one(ctx: &Context, acting: Acting<'_>, (project, id): Run, label: 
         reason: "user",
         requested_by: acting.caller.user_id(),
         runs: 1,
+        restorable_until,
     };
     let receipt = deletions::create(&mut session, &new, acting.now).await?;
-    if hide_runs(&mut session, project, &BTreeSet::from([id]), receipt, true).await? == 0 {
+    let rows = rows_kept(restorable_until);
+    if hide_runs(&mut session, project, &BTreeSet::from([id]), receipt, true, rows).await? == 0 {
         return Err(QueryError::not_found(Entity::Run, id));
     }
-    enqueue(&mut session, receipt, Some(project), None, acting.now).await?;
+    kept::expire_exports(&mut session, project, acting.now).await?;
+    enqueue(&mut session, receipt, Some(project), None, restorable_until, acting.now).await?;
     let detail = json!({ "label": label, "receipt": receipt.get() });
     let target = ("run", id.get());
     let recorded =
@@ -310,15 +365,39 @@ async fn hide_one(ctx: &Context, acting: Acting<'_>, (project, id): Run, label: 
     Ok(Receipt::of(row))
 }
 
+/// What becomes of the rows of runs that are hidden now.
+const fn rows_kept(restorable_until: Option<Timestamp>) -> RowsOfRun {
+    if restorable_until.is_some() { RowsOfRun::KeptCounted } else { RowsOfRun::Freed }
+}
+
+/// Queues what follows the hiding: freeing, or with a grace period taking what
+/// is hidden out of the aggregates, and freeing when it is over.
 async fn enqueue(
     session: &mut Session,
     receipt: DeletionId,
     project: Option<ProjectId>,
     further: Option<FurtherRuns>,
+    restorable_until: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<()> {
+    let Some(until) = restorable_until else {
+        return enqueue_freeing(session, receipt, project, further, now, now).await;
+    };
+    let job = HideTarget { receipt: receipt.get(), further };
+    jobs::enqueue(session, &HideTarget::key(receipt), project, &job, now).await?;
+    enqueue_freeing(session, receipt, project, None, until, now).await
+}
+
+async fn enqueue_freeing(
+    session: &mut Session,
+    receipt: DeletionId,
+    project: Option<ProjectId>,
+    further: Option<FurtherRuns>,
+    at: Timestamp,
     now: Timestamp,
 ) -> Result<()> {
     let job = DeleteTarget { receipt: receipt.get(), further };
-    jobs::enqueue(session, &DeleteTarget::key(receipt), project, &job, now).await?;
+    jobs::enqueue_at(session, &DeleteTarget::key(receipt), project, &job, at, now).await?;
     Ok(())
 }
 
@@ -372,6 +451,7 @@ pub async fn delete_runs(
     scope: &Scope,
     named: NamedRuns,
     reason: Reason,
+    effect: Effect,
     dry_run: bool,
 ) -> Result<DeletedRuns> {
     let mut session = ctx.store.db().read().await?;
@@ -400,7 +480,8 @@ pub async fn delete_runs(
     if dry_run || matched == 0 {
         return Ok(DeletedRuns { receipt: None, matched, skipped });
     }
-    let receipt = repeated(|| hide_several(ctx, acting, &first, matched, wanted.as_ref(), reason)).await?;
+    let named = (&*first, matched, wanted.as_ref());
+    let receipt = repeated(|| hide_several(ctx, acting, named, reason, effect)).await?;
     Ok(DeletedRuns { receipt: Some(receipt), matched, skipped })
 }
 
@@ -433,11 +514,11 @@ async fn unpinned(
 async fn hide_several(
     ctx: &Context,
     acting: Acting<'_>,
-    first: &[Run],
-    matched: i64,
-    wanted: Option<&RunsToDelete>,
+    (first, matched, wanted): (&[Run], i64, Option<&RunsToDelete>),
     reason: Reason,
+    effect: Effect,
 ) -> Result<Receipt> {
+    let restorable_until = effect.restorable_until(ctx, acting.now);
     let projects: BTreeSet<ProjectId> = first.iter().map(|(project, _)| *project).collect();
     let only = if projects.len() == 1 { projects.first().copied() } else { None };
     let within = wanted.map_or(only, |wanted| wanted.project);
@@ -451,14 +532,17 @@ async fn hide_several(
         reason: reason.as_str(),
         requested_by: acting.caller.user_id(),
         runs: matched,
+        restorable_until,
     };
     let receipt = deletions::create(&mut session, &new, acting.now).await?;
     for project in projects {
         let of_project = first.iter().filter(|(of, _)| *of == project).map(|(_, run)| *run);
-        hide_runs(&mut session, project, &of_project.collect(), receipt, reason == Reason::User).await?;
+        let (takes_back, rows) = (reason == Reason::User, rows_kept(restorable_until));
+        hide_runs(&mut session, project, &of_project.collect(), receipt, takes_back, rows).await?;
+        kept::expire_exports(&mut session, project, acting.now).await?;
     }
     let further = wanted.map(FurtherRuns::from);
-    enqueue(&mut session, receipt, within, further, acting.now).await?;
+    enqueue(&mut session, receipt, within, further, restorable_until, acting.now).await?;
     let action = match reason {
         Reason::User => AuditAction::RunDeleted,
         Reason::Purge => AuditAction::CleanedUp,
@@ -485,8 +569,9 @@ pub async fn delete_project(
     acting: Acting<'_>,
     project: Authorized<ProjectId>,
     confirm: &str,
+    effect: Effect,
 ) -> Result<Receipt> {
-    let id = project.get();
+    let (id, restorable_until) = (project.get(), effect.restorable_until(ctx, acting.now));
     let mut session = ctx.store.db().begin().await?;
     let found = edit::lock(&mut session, id).await?;
     let found = found.ok_or_else(|| QueryError::not_found(Entity::Project, id))?;
@@ -502,10 +587,15 @@ pub async fn delete_project(
         reason: "user",
         requested_by: acting.caller.user_id(),
         runs,
+        restorable_until,
     };
     let receipt = deletions::create(&mut session, &new, acting.now).await?;
+    if restorable_until.is_some() {
+        kept::keep_project(&mut session, id).await?;
+    }
     doomed_project::hide(&mut session, id).await?;
-    enqueue(&mut session, receipt, Some(id), None, acting.now).await?;
+    let free_at = restorable_until.unwrap_or(acting.now);
+    enqueue_freeing(&mut session, receipt, Some(id), None, free_at, acting.now).await?;
     let detail = json!({ "name": found.name, "receipt": receipt.get() });
     let target = ("project", id.get());
     let recorded = acting.record(&mut session, AuditAction::ProjectDeleted, target, Some(id), detail).await?;

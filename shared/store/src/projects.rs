@@ -64,8 +64,10 @@ pub struct ProjectRow {
     pub created_at: Timestamp,
     /// Last edit or start of the newest run.
     pub updated_at: Timestamp,
-    /// Number of runs.
+    /// Number of runs, also of those whose details retention deleted.
     pub runs: i64,
+    /// Number of runs whose details retention deleted.
+    pub expired_runs: i64,
     /// Number of test cases.
     pub test_cases: i64,
     /// Run with the latest start.
@@ -84,7 +86,7 @@ macro_rules! select_project {
             "SELECT p.id, p.name, p.description, p.default_branch, p.created_at, p.updated_at, \
              COALESCE(s.runs, 0), COALESCE(s.test_cases, 0), s.latest_run_id, s.latest_full_run_id, s.last_run_at, \
              p.label, p.tracked_branches, p.repository_url, p.repository_provider, p.scm_token IS NOT NULL, p.diagnosis_instructions, \
-             COALESCE(s.open_clusters, 0), p.badge_token_hash IS NOT NULL \
+             COALESCE(s.open_clusters, 0), p.badge_token_hash IS NOT NULL, COALESCE(s.expired_runs, 0) \
              FROM projects p LEFT JOIN project_stats s ON s.project_id = p.id ",
             $tail
         )
@@ -154,6 +156,7 @@ fn read(row: &Row) -> Result<ProjectRow> {
         diagnosis_instructions: r.opt_text()?,
         open_clusters: r.int()?,
         has_badge_token: r.flag()?,
+        expired_runs: r.int()?,
     })
 }
 

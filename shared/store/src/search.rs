@@ -373,7 +373,11 @@ fn candidates(
     } else {
         filter.and("t.term > ?", args![&first.text]).and("t.term < ?", args![above(&first.text)])
     };
-    filter = filter.and_if("t.project_id in_ints(?)", projects);
+    filter = match projects {
+        Some(projects) => filter.and("t.project_id in_ints(?)", args![projects]),
+        // Not those of hidden projects.
+        None => filter.and("EXISTS (SELECT 1 FROM projects p WHERE p.id = t.project_id)", args![]),
+    };
     Some(
         with_words(filter, others).end(
             "ORDER BY t.kind DESC, t.term DESC, t.project_id DESC, t.entity_id DESC LIMIT ?",

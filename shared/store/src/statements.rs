@@ -28,6 +28,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::blobs::pool::STATEMENTS,
     crate::blobs::freeing::STATEMENTS,
     crate::deletions::STATEMENTS,
+    crate::deletions::kept::STATEMENTS,
     crate::deletions::project::STATEMENTS,
     crate::deletions::runs::STATEMENTS,
     crate::evidence::STATEMENTS,

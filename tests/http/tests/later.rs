@@ -85,7 +85,7 @@ async fn an_export_is_made_by_a_job_and_fetched_by_its_address() {
         }
         refused(&client.get("/api/exports/999").await.expect("an answer"), 404, "export_not_found");
         // What was made of a run goes with it.
-        send(client, Method::DELETE, &format!("/api/test-runs/{first}"), json!({})).await.success().expect("deleted");
+        send(client, Method::DELETE, &format!("/api/test-runs/{first}?now=true"), json!({})).await.success().expect("deleted");
         settled(service).await;
         assert_eq!(of_run.len(), 3);
         for (export, file) in of_run {

@@ -102,7 +102,7 @@ async fn wait_until(is_so: impl AsyncFn() -> bool) {
 
 /// Deletes a run, and returns once nothing of it is left.
 async fn delete(service: &Service, run: RunId) {
-    let request = service.client().request(Method::DELETE, &format!("/api/test-runs/{run}"));
+    let request = service.client().request(Method::DELETE, &format!("/api/test-runs/{run}?now=true"));
     let deleted = service.client().send(request).await.expect("an answer").success().expect("deleted");
     let receipt = format!("/api/deletions/{}", deleted["receipt"]["id"]);
     wait_until(async || {

@@ -293,6 +293,7 @@ async fn a_deletion_leaves_what_an_upload_brought_again() {
             reason: "user",
             requested_by: None,
             runs: 0,
+            restorable_until: None,
         };
         let id = deletions::create(&mut session, &new, now).await.unwrap();
         let mut receipt = deletions::get(&mut session, id).await.unwrap().unwrap();

@@ -306,6 +306,7 @@ async fn what_takes_a_slow_batch_over_lets_go_of_its_parts_no_second_time() {
                     reason: "user",
                     requested_by: None,
                     runs: 0,
+                    restorable_until: None,
                 };
                 let receipt = deletions::create(&mut session, &new, time.now()).await.expect("a receipt");
                 for blob in going {

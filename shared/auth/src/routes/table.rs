@@ -417,6 +417,8 @@ routes! {
     ListDeletions => get("/api/deletions").administrator();
     /// One receipt of a deletion.
     GetDeletion => get("/api/deletions/{id}").administrator();
+    /// Restores what a deletion hid.
+    RestoreDeletion => post("/api/deletions/{id}/restore").administrator();
     /// Deletes runs that began long ago.
     CleanUp => post("/api/admin/cleanup").administrator();
     /// Deletes runs that began long ago, for scripts that send no body.

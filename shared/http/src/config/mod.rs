@@ -140,6 +140,8 @@ pub struct Config {
     pub max_export_bytes: u64,
     /// How long content without references is kept, milliseconds.
     pub gc_grace_ms: i64,
+    /// How long what a person deletes can be restored, ms; 0 when it cannot.
+    pub deletion_grace_ms: i64,
     /// What is set of retention; the rest is set by hand.
     pub retention: Arc<Overrides>,
     /// How long a change of retention that keeps less waits, milliseconds.
@@ -271,6 +273,7 @@ fn read(reader: &Reader) -> Config {
         }),
         max_export_bytes: reader.number(&registry::EXPORT_MAX_STREAM_BYTES),
         gc_grace_ms: narrow::<i64>(reader.number(&registry::GC_GRACE_SECONDS)) * 1000,
+        deletion_grace_ms: narrow::<i64>(reader.number(&registry::DELETION_GRACE_HOURS)) * 60 * 60 * 1000,
         retention: Arc::new(retention(reader)),
         retention_grace_ms: narrow::<i64>(reader.number(&registry::RETENTION_GRACE_HOURS)) * 60 * 60 * 1000,
         caps: Caps::configured(|name| {

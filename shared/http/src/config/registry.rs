@@ -369,6 +369,14 @@ pub const GC_GRACE_SECONDS: Variable = number(
     30 * 24 * 60 * 60,
     "How long a stored file that nothing refers to any more is kept before it is deleted.",
 );
+/// `SERVICE_DELETION_GRACE_HOURS`
+pub const DELETION_GRACE_HOURS: Variable = number(
+    "SERVICE_DELETION_GRACE_HOURS",
+    24,
+    0,
+    30 * 24,
+    "How long an administrator can restore runs and projects that a person deleted. 0 deletes them immediately.",
+);
 /// `SERVICE_RETENTION`
 pub const RETENTION: Variable = unset(
     "SERVICE_RETENTION",
@@ -420,6 +428,7 @@ const OWN: &[Variable] = &[
     MAX_SUBMIT_BYTES,
     MAX_UPLOAD_BYTES,
     GC_GRACE_SECONDS,
+    DELETION_GRACE_HOURS,
     RETENTION,
     RETENTION_GRACE_HOURS,
     MAX_EVENTS_BYTES,

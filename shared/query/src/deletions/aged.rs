@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use callboard_domain::ids::{DeletionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
+use callboard_store::deletions::runs::RowsOfRun;
 use callboard_store::deletions::{self, NewReceipt};
 use callboard_store::{Session, feed, jobs};
 
@@ -32,10 +33,11 @@ pub(crate) async fn delete_runs(
         reason: REASON,
         requested_by: None,
         runs: count,
+        restorable_until: None,
     };
     let receipt = deletions::create(session, &new, now).await?;
-    let hidden = hide_runs(session, project, runs, receipt, false).await?;
-    super::enqueue(session, receipt, Some(project), None, now).await?;
+    let hidden = hide_runs(session, project, runs, receipt, false, RowsOfRun::Freed).await?;
+    super::enqueue_freeing(session, receipt, Some(project), None, now, now).await?;
     for run in runs {
         feed::publish(session, "run-deleted", *run, project, None, now).await?;
     }
@@ -62,6 +64,7 @@ pub(crate) async fn receipt_for_files(
         reason: REASON,
         requested_by: None,
         runs: 0,
+        restorable_until: None,
     };
     let receipt = deletions::create(session, &new, now).await?;
     let job = DeleteTarget { receipt: receipt.get(), further: None };

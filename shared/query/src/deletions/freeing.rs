@@ -15,12 +15,12 @@ use callboard_domain::ids::{BlobId, DeletionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::freeing;
 use callboard_store::db::Session;
-use callboard_store::deletions::runs::{self as doomed, DoomedRun, RunsToDelete};
-use callboard_store::deletions::{self, DeletionState, ReceiptRow, project as doomed_project};
+use callboard_store::deletions::runs::{self as doomed, DoomedRun, RowsOfRun, RunsToDelete};
+use callboard_store::deletions::{self, DeletionState, ReceiptRow, kept, project as doomed_project};
 use callboard_store::objects::Cleared;
 use callboard_store::{Store, StoreError, boxed, intake, jobs, storage, unclaimed};
 
-use super::DeleteTarget;
+use super::{DeleteTarget, hiding, takes_back};
 use crate::Result;
 use crate::ingest::{Followed, by_lane, hide_runs, queue_behind, uncount};
 
@@ -49,11 +49,12 @@ pub enum Advanced {
 pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Result<Advanced> {
     let id = DeletionId(job.receipt);
     let receipt = deletions::get(&mut store.db().read().await?, id).await?;
-    let Some(mut receipt) = receipt.filter(|receipt| receipt.state != DeletionState::Complete) else {
-        return Ok(Advanced::Done);
-    };
-    // From here on nothing is added to it.
-    if receipt.target_kind == "files" && receipt.state == DeletionState::Pending {
+    let is_open =
+        |receipt: &ReceiptRow| !receipt.state.is_over() && receipt.state != DeletionState::Restoring;
+    let Some(mut receipt) = receipt.filter(is_open) else { return Ok(Advanced::Done) };
+    // From here on nothing is added to it, and it cannot be restored.
+    let is_begun = receipt.target_kind == "files" || receipt.restorable_until.is_some();
+    if is_begun && receipt.state == DeletionState::Pending {
         let mut session = store.db().begin().await?;
         deletions::begin(&mut session, id).await?;
         session.commit().await?;
@@ -61,7 +62,10 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
     }
     receipt.state = DeletionState::Freeing;
     receipt.error = None;
-    let work = Work { store, now, takes_back: receipt.reason == "user" && receipt.target_kind != "project" };
+    let work = Work { store, now, takes_back: takes_back(&receipt) };
+    if work.uncount_kept(&receipt).await? {
+        return Ok(Advanced::Further);
+    }
     if let Some(further) = &job.further
         && work.hide_further(&mut receipt, &further.into()).await?
     {
@@ -121,7 +125,7 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
 pub async fn note_failure(store: &Store, job: &DeleteTarget, message: &str, is_last: bool) -> Result<()> {
     let mut session = store.db().begin().await?;
     let receipt = deletions::get(&mut session, DeletionId(job.receipt)).await?;
-    if let Some(mut receipt) = receipt.filter(|receipt| receipt.state != DeletionState::Complete) {
+    if let Some(mut receipt) = receipt.filter(|receipt| !receipt.state.is_over()) {
         receipt.state = if is_last { DeletionState::Failed } else { DeletionState::Freeing };
         receipt.error = Some(message.to_owned());
         deletions::save(&mut session, &receipt).await?;
@@ -158,6 +162,16 @@ impl Work<'_> {
         Ok(deletions::save(session, receipt).await?)
     }
 
+    /// Takes the next rows out of the aggregates that were kept for a restore,
+    /// when the grace period was too short for that; `false` when there are none.
+    async fn uncount_kept(&self, receipt: &ReceiptRow) -> Result<bool> {
+        let mut session = self.store.db().begin().await?;
+        let Some(run) = kept::next_counted(&mut session, receipt.id).await? else { return Ok(false) };
+        hiding::uncount_step(&mut session, receipt, &run, self.now).await?;
+        session.commit().await?;
+        Ok(true)
+    }
+
     /// Hides further runs that match; `false` when there are none.
     async fn hide_further(&self, receipt: &mut ReceiptRow, wanted: &RunsToDelete) -> Result<bool> {
         let mut session = self.store.db().begin().await?;
@@ -169,7 +183,8 @@ impl Work<'_> {
             return Ok(false);
         }
         for (project, runs) in of_project {
-            hide_runs(&mut session, project, &runs, receipt.id, self.takes_back).await?;
+            let rows = RowsOfRun::Freed;
+            hide_runs(&mut session, project, &runs, receipt.id, self.takes_back, rows).await?;
         }
         self.save(&mut session, receipt).await?;
         session.commit().await?;
@@ -183,7 +198,8 @@ impl Work<'_> {
         if runs.is_empty() {
             return Ok(false);
         }
-        hide_runs(&mut session, project, &runs.into_iter().collect(), receipt.id, false).await?;
+        let runs = runs.into_iter().collect();
+        hide_runs(&mut session, project, &runs, receipt.id, false, RowsOfRun::Freed).await?;
         self.save(&mut session, receipt).await?;
         session.commit().await?;
         Ok(true)
@@ -228,6 +244,12 @@ impl Work<'_> {
                     queue_behind(&mut session, lane, at, &gone, self.now).await?;
                 }
             }
+            self.save(&mut session, receipt).await?;
+            return Ok(session.commit().await?);
+        }
+        let kept = kept::delete_executions(&mut session, run, BATCH).await?;
+        if kept > 0 {
+            receipt.rows.executions += kept;
             self.save(&mut session, receipt).await?;
             return Ok(session.commit().await?);
         }
@@ -309,6 +331,7 @@ impl Work<'_> {
     /// nothing is.
     async fn free_project(&self, receipt: &mut ReceiptRow, project: ProjectId) -> Result<bool> {
         let mut session = self.store.db().begin().await?;
+        kept::forget_project(&mut session, project).await?;
         if let Some(deleted) = doomed_project::delete_rows(&mut session, project, BATCH).await? {
             receipt.rows.other += deleted;
             deletions::save(&mut session, receipt).await?;

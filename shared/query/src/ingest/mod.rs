@@ -44,6 +44,7 @@ mod reevaluation;
 mod removing;
 mod report;
 mod restarting;
+mod restoring;
 mod rollup;
 mod submission;
 mod sweep;
@@ -76,9 +77,10 @@ pub(crate) use moving::by_lane;
 pub(crate) use moving::move_run;
 pub use moving::{MoveExecutions, move_executions};
 pub use reevaluation::{ReevaluateOutcomes, reevaluate_outcomes};
-pub(crate) use removing::{hide_runs, uncount};
+pub(crate) use removing::{hide_runs, uncount, uncount_endpoints};
 pub use report::later::{UnpackReport, unpack_report};
 pub use report::{Archive, AtOnce, IncomingReport, ReportOutcome, attach_report};
+pub(crate) use restoring::restore_run;
 pub use submission::{
     NamedTrace, Submission, Submitted, known_project, open_project, run_to_attach_to, submit,
 };

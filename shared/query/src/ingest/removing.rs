@@ -9,7 +9,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::clusters::counts::{self, CountedRun, Occurrence};
 use callboard_store::clusters::{self, edit};
 use callboard_store::db::Session;
-use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group};
+use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group, RowsOfRun};
 use callboard_store::executions::{ExecutionRow, RunPlace};
 use callboard_store::projects::Growth;
 use callboard_store::rollups::{self, BrowserDays, EndpointPlace, FolderDays, RunContribution, TestDays};
@@ -27,6 +27,7 @@ use crate::Result;
 /// Hides runs of a project for a deletion: from now on nobody finds them and
 /// nothing can be sent to them. With `takes_back` their own share of the
 /// project's days goes at once, that of their rows with them ([`uncount`]).
+/// `rows` says whether their rows are kept for a restore.
 /// Runs that are gone already are left out; answers how many were hidden.
 pub(crate) async fn hide_runs(
     session: &mut Session,
@@ -34,6 +35,7 @@ pub(crate) async fn hide_runs(
     ids: &BTreeSet<RunId>,
     receipt: DeletionId,
     takes_back: bool,
+    rows: RowsOfRun,
 ) -> Result<i64> {
     let known = runs::get_many(session, project, ids.iter().map(|id| id.get()).collect()).await?;
     let group_of = |run: &RunRow| {
@@ -67,6 +69,7 @@ pub(crate) async fn hide_runs(
             lanes,
             order_at: run.order_at,
             is_mass_failure: run.is_mass_failure,
+            rows,
         });
     }
     for run in &gone {
@@ -88,7 +91,7 @@ pub(crate) async fn hide_runs(
     counting::grow(session, project, growth).await?;
     let count = i64::try_from(gone.len()).unwrap_or(i64::MAX);
     if count > 0 {
-        doomed::uncount_runs(session, project, count).await?;
+        doomed::uncount_runs(session, project, count, takes_back).await?;
     }
     Ok(count)
 }
@@ -115,14 +118,24 @@ pub(crate) async fn uncount(
         uncount_states(session, run, &rows, &cases).await?;
         uncount_days(session, run, &rows, &cases).await?;
     }
-    // The run's requests go together: what is left of it shows none.
-    let place = EndpointPlace { project: run.project, run: run.run, day: run.order_at.day() };
-    rollups::take_back_endpoints(session, place).await?;
+    // The run's requests go together: what is left of it shows none. Of kept rows they go last.
+    if run.rows == RowsOfRun::Freed {
+        rollups::take_back_endpoints(session, place_of(run)).await?;
+    }
     if opened != 0 {
         edit::count_open(session, run.project, opened).await?;
     }
     let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
     Ok(doomed::uncount_executions(session, run.project, count).await?)
+}
+
+/// Takes the requests of a run out of its day; the run keeps its own rows.
+pub(crate) async fn uncount_endpoints(session: &mut Session, run: &DoomedRun) -> Result<()> {
+    Ok(rollups::subtract_endpoints(session, place_of(run)).await?)
+}
+
+fn place_of(run: &DoomedRun) -> EndpointPlace {
+    EndpointPlace { project: run.project, run: run.run, day: run.order_at.day() }
 }
 
 /// `failure_clusters`, `cluster_tests`, `cluster_runs`, `cluster_daily`.

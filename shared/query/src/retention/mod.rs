@@ -30,6 +30,7 @@ pub(crate) use estimates::estimates;
 pub use estimates::{PresetEstimate, estimate_presets};
 pub use lanes::{ForgetNumbers, forget_numbers};
 pub use preview::{Exemptions, Preview};
+pub(crate) use redating::enqueue as enqueue_redating;
 pub use redating::{Redate, redate};
 pub use settings::{
     ChangePreview, InstanceRetention, Locked, PendingChange, ProjectRetention, of_instance, of_project,

@@ -34,7 +34,7 @@ impl Payload for Redate {
 }
 
 /// Dates all runs of a project, or of all projects, anew.
-pub(super) async fn enqueue(session: &mut Session, project: Option<ProjectId>, now: Timestamp) -> Result<()> {
+pub(crate) async fn enqueue(session: &mut Session, project: Option<ProjectId>, now: Timestamp) -> Result<()> {
     let of = project.map_or_else(|| "all".to_owned(), |project| project.to_string());
     let job = Redate { project, after: None };
     jobs::enqueue(session, &format!("redate:{of}:{}", now.millis()), project, &job, now).await?;

@@ -92,8 +92,10 @@ pub struct Project {
     pub diagnosis_instructions: Option<String>,
     /// Tags, alphabetical.
     pub tags: Vec<Tag>,
-    /// Number of runs.
+    /// Number of runs, also of those whose details retention deleted.
     pub total_runs: i64,
+    /// Runs whose details are kept; lists hold these.
+    pub kept_runs: i64,
     /// Number of test cases.
     pub total_test_cases: i64,
     /// Failure clusters that wait for a repair.
@@ -146,6 +148,7 @@ impl Project {
             diagnosis_instructions: row.diagnosis_instructions.clone(),
             tags,
             total_runs: row.runs,
+            kept_runs: row.runs - row.expired_runs,
             total_test_cases: row.test_cases,
             open_clusters: row.open_clusters,
             quarantined_tests,

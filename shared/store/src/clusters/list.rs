@@ -99,8 +99,15 @@ fn filter(
             select_cluster!("WHERE c.project_id = $1 AND c.occurrences > 0"),
             args![project],
         ),
-        None => Filter::new(backend, select_cluster!("WHERE c.occurrences > 0"), args![])
-            .and_if("c.project_id in_ints(?)", visible.ids()),
+        // Not those of hidden projects.
+        None => Filter::new(
+            backend,
+            select_cluster!(
+                "WHERE c.occurrences > 0 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = c.project_id)"
+            ),
+            args![],
+        )
+        .and_if("c.project_id in_ints(?)", visible.ids()),
     };
     let filter = conditions(filter, wanted);
     match order {

@@ -1,6 +1,8 @@
 //! Receipts: what was deleted, and how far the freeing of it has come. The
-//! steps that free are in [`runs`] and [`project`].
+//! steps that free are in [`runs`] and [`project`]; rows that a restore needs
+//! are in [`kept`].
 
+pub mod kept;
 pub mod project;
 pub mod runs;
 
@@ -26,13 +28,18 @@ pub enum DeletionState {
     Complete,
     /// A step failed again and again; it is tried on.
     Failed,
+    /// It was restored, and rows are moving back.
+    Restoring,
+    /// It was restored.
+    Restored,
 }
 
 impl DeletionState {
     /// Every spelling.
-    pub const WORDS: &'static [&'static str] = &["pending", "freeing", "complete", "failed"];
+    pub const WORDS: &'static [&'static str] =
+        &["pending", "freeing", "complete", "failed", "restoring", "restored"];
 
-    /// The spelling in SQL and answers.
+    /// The spelling in answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,13 +47,30 @@ impl DeletionState {
             Self::Freeing => "freeing",
             Self::Complete => "complete",
             Self::Failed => "failed",
+            Self::Restoring => "restoring",
+            Self::Restored => "restored",
         }
+    }
+
+    /// The spelling in the column `state`. A restore has columns of its own.
+    const fn stored(self) -> &'static str {
+        match self {
+            Self::Restoring => "pending",
+            Self::Restored => "complete",
+            state => state.as_str(),
+        }
+    }
+
+    /// Whether nothing remains to be done.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Complete | Self::Restored)
     }
 
     /// Reads a spelling.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Pending, Self::Freeing, Self::Complete, Self::Failed]
+        [Self::Pending, Self::Freeing, Self::Complete, Self::Failed, Self::Restoring, Self::Restored]
             .into_iter()
             .find(|state| state.as_str() == word)
     }
@@ -119,6 +143,18 @@ pub struct ReceiptRow {
     pub completed_at: Option<Timestamp>,
     /// When the object store confirmed that.
     pub verified_at: Option<Timestamp>,
+    /// Until when it can be restored; `None` when it never could.
+    pub restorable_until: Option<Timestamp>,
+    /// When it was restored.
+    pub restored_at: Option<Timestamp>,
+}
+
+impl ReceiptRow {
+    /// Whether it can be restored at a moment.
+    #[must_use]
+    pub fn is_restorable(&self, now: Timestamp) -> bool {
+        self.state == DeletionState::Pending && self.restorable_until.is_some_and(|until| now < until)
+    }
 }
 
 macro_rules! select_receipt {
@@ -126,7 +162,7 @@ macro_rules! select_receipt {
         concat!(
             "SELECT d.id, d.project_id, d.target_kind, d.target_id, d.label, d.reason, u.id, u.username, u.name, d.state, \
              d.rows, d.objects, d.bytes, d.freed_objects, d.freed_bytes, d.shared_objects, d.shared_bytes, d.remaining, \
-             d.error, d.created_at, d.completed_at, d.verified_at \
+             d.error, d.created_at, d.completed_at, d.verified_at, d.restorable_until, d.restore_requested_at, d.restored_at \
              FROM deletion_receipts d LEFT JOIN users u ON u.id = d.requested_by ",
             $tail
         )
@@ -136,15 +172,23 @@ macro_rules! select_receipt {
 statements! {
     /// A new receipt.
     INSERT = "INSERT INTO deletion_receipts (id, project_id, target_kind, target_id, label, reason, requested_by, state, rows, \
-        objects, bytes, freed_objects, freed_bytes, shared_objects, shared_bytes, remaining, created_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, 0, 0, 0, 0, 0, 0, $9, $10)";
+        objects, bytes, freed_objects, freed_bytes, shared_objects, shared_bytes, remaining, created_at, restorable_until) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', $8, 0, 0, 0, 0, 0, 0, $9, $10, $11)";
     /// One receipt.
     BY_ID = select_receipt!("WHERE d.id = $1");
     /// The deletion of files of a project that still takes some on. ix: deletion_receipts_open
     OPEN_FOR_FILES = "SELECT id FROM deletion_receipts WHERE state = 'pending' AND state <> 'complete' AND project_id = $1 \
         AND target_kind = 'files' ORDER BY id DESC LIMIT 1 for_update()";
     /// Begins to free: from now on a deletion takes nothing more on. PK
-    BEGIN = "UPDATE deletion_receipts SET state = 'freeing' WHERE id = $1 AND state = 'pending'";
+    BEGIN = "UPDATE deletion_receipts SET state = 'freeing' WHERE id = $1 AND state = 'pending' \
+        AND restore_requested_at IS NULL";
+    /// Locks a receipt.
+    LOCK = "SELECT id FROM deletion_receipts WHERE id = $1 for_update()";
+    /// Asks for a restore.
+    REQUEST_RESTORE = "UPDATE deletion_receipts SET restore_requested_at = $2 WHERE id = $1";
+    /// Notes that everything is restored.
+    FINISH_RESTORE = "UPDATE deletion_receipts SET state = 'complete', remaining = 0, error = NULL, restored_at = $2, completed_at = $2 \
+        WHERE id = $1";
     /// Writes how far a deletion has come.
     SAVE = "UPDATE deletion_receipts SET state = $2, rows = $3, objects = $4, bytes = $5, freed_objects = $6, freed_bytes = $7, \
         shared_objects = $8, shared_bytes = $9, remaining = $10, error = $11, completed_at = $12, verified_at = $13 WHERE id = $1";
@@ -158,7 +202,8 @@ fn read(row: &Row) -> Result<ReceiptRow> {
     let (id, project) = (DeletionId(r.int()?), r.opt_int()?.map(ProjectId));
     let (target_kind, target_id, label, reason) = (r.text()?, r.int()?, r.text()?, r.text()?);
     let (user, username, name) = (r.opt_int()?, r.opt_text()?, r.opt_text()?);
-    Ok(ReceiptRow {
+    let state = DeletionState::parse(&r.text()?).ok_or(StoreError::Damaged("the state of a deletion"))?;
+    let mut receipt = ReceiptRow {
         id,
         project,
         target_kind,
@@ -166,7 +211,7 @@ fn read(row: &Row) -> Result<ReceiptRow> {
         label,
         reason,
         requested_by: user.zip(username).map(|(user, username)| (UserId(user), username, name)),
-        state: DeletionState::parse(&r.text()?).ok_or(StoreError::Damaged("the state of a deletion"))?,
+        state,
         rows: serde_json::from_str(&r.text()?).map_err(|_| StoreError::Damaged("the rows of a deletion"))?,
         objects: ObjectCount { count: r.int()?, bytes: r.int()? },
         freed: ObjectCount { count: r.int()?, bytes: r.int()? },
@@ -176,7 +221,17 @@ fn read(row: &Row) -> Result<ReceiptRow> {
         created_at: r.time()?,
         completed_at: r.opt_time()?,
         verified_at: r.opt_time()?,
-    })
+        restorable_until: r.opt_time()?,
+        restored_at: None,
+    };
+    let requested_at = r.opt_time()?;
+    receipt.restored_at = r.opt_time()?;
+    if receipt.restored_at.is_some() {
+        receipt.state = DeletionState::Restored;
+    } else if requested_at.is_some() {
+        receipt.state = DeletionState::Restoring;
+    }
+    Ok(receipt)
 }
 
 /// What a new receipt says.
@@ -196,6 +251,8 @@ pub struct NewReceipt<'n> {
     pub requested_by: Option<UserId>,
     /// Runs that go.
     pub runs: i64,
+    /// Until when it can be restored.
+    pub restorable_until: Option<Timestamp>,
 }
 
 fn rows_json(rows: DeletedRows) -> String {
@@ -218,7 +275,8 @@ pub async fn create(session: &mut Session, new: &NewReceipt<'_>, now: Timestamp)
         new.requested_by,
         rows_json(DeletedRows::default()),
         new.runs,
-        now
+        now,
+        new.restorable_until
     ];
     session.execute(&INSERT, values).await?;
     Ok(DeletionId(id))
@@ -230,6 +288,33 @@ pub async fn create(session: &mut Session, new: &NewReceipt<'_>, now: Timestamp)
 /// [`StoreError::Database`] when the database refuses.
 pub async fn get(session: &mut Session, id: DeletionId) -> Result<Option<ReceiptRow>> {
     session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
+}
+
+/// One receipt, locked until the transaction ends.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn lock(session: &mut Session, id: DeletionId) -> Result<Option<ReceiptRow>> {
+    session.first(&LOCK, args![id]).await?;
+    get(session, id).await
+}
+
+/// Asks for a restore of a locked receipt.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn request_restore(session: &mut Session, id: DeletionId, now: Timestamp) -> Result<()> {
+    session.execute(&REQUEST_RESTORE, args![id, now]).await?;
+    Ok(())
+}
+
+/// Notes that everything is restored.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn finish_restore(session: &mut Session, id: DeletionId, now: Timestamp) -> Result<()> {
+    session.execute(&FINISH_RESTORE, args![id, now]).await?;
+    Ok(())
 }
 
 /// The deletion of files of a project that has not begun to free, locked: it
@@ -258,7 +343,7 @@ pub async fn begin(session: &mut Session, id: DeletionId) -> Result<bool> {
 pub async fn save(session: &mut Session, receipt: &ReceiptRow) -> Result<()> {
     let values = args![
         receipt.id,
-        receipt.state.as_str(),
+        receipt.state.stored(),
         rows_json(receipt.rows),
         receipt.objects.count,
         receipt.objects.bytes,
@@ -299,8 +384,16 @@ pub async fn list(session: &mut Session, wanted: &ReceiptFilter, limit: i64) -> 
 }
 
 fn page(backend: Backend, wanted: &ReceiptFilter, limit: i64) -> Filter {
-    let filter = Filter::new(backend, select_receipt!("WHERE 1 = 1"), args![])
-        .and_if("d.state = ?", wanted.state.map(DeletionState::as_str))
+    let filter = Filter::new(backend, select_receipt!("WHERE 1 = 1"), args![]);
+    let filter = match wanted.state {
+        Some(DeletionState::Restored) => filter.and("d.restored_at IS NOT NULL", args![]),
+        Some(DeletionState::Restoring) => {
+            filter.and("d.restore_requested_at IS NOT NULL AND d.restored_at IS NULL", args![])
+        }
+        Some(state) => filter.and("d.state = ? AND d.restore_requested_at IS NULL", args![state.as_str()]),
+        None => filter,
+    };
+    let filter = filter
         .and_if("d.project_id = ?", wanted.project.map(ProjectId::get))
         .and_if("d.created_at >= ?", wanted.from.map(Timestamp::millis))
         .and_if("d.created_at <= ?", wanted.to.map(Timestamp::millis));
@@ -321,7 +414,13 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         to: Some(Timestamp(0)),
         after: Some((0, 0)),
     };
-    [ReceiptFilter::default(), all].map(|wanted| page(backend, &wanted, 1)).into()
+    let in_state = |state| ReceiptFilter { state: Some(state), ..ReceiptFilter::default() };
+    let restores = [in_state(DeletionState::Restoring), in_state(DeletionState::Restored)];
+    [ReceiptFilter::default(), all]
+        .into_iter()
+        .chain(restores)
+        .map(|wanted| page(backend, &wanted, 1))
+        .collect()
 }
 
 /// Forgets at most `limit` receipts from before a moment; answers how many.

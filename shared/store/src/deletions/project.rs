@@ -74,6 +74,9 @@ statements! {
     SETTINGS = table!("project_settings", "grp");
     TEST_FUNCTIONS = table!("test_functions", "id");
     EXPORTS = table!("exports", "id");
+    DELETED_EXECUTIONS = table!("deleted_executions", "run_id, id");
+    DELETED_RUNS = table!("deleted_runs", "id");
+    RUN_SLOTS = table!("run_slots", "id");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -107,6 +110,9 @@ static TABLES: &[&Statement] = &[
     &RUN_GROUPS,
     &BROWSER_PROJECTS,
     &LANES,
+    &DELETED_EXECUTIONS,
+    &DELETED_RUNS,
+    &RUN_SLOTS,
 ];
 
 /// Hides a project: nobody finds it, nothing is sent to it, and its name is

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use callboard_domain::ids::{BlobId, DeletionId, ExecutionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 
+use super::kept;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::executions::ExecutionRow;
 use crate::ids::{self, Listed};
@@ -15,13 +16,15 @@ use crate::{Result, StoreError, executions, test_cases, unclaimed};
 
 statements! {
     /// A run that goes.
-    INSERT = "INSERT INTO doomed_runs (project_id, run_id, receipt_id, lane_id, lanes, order_at, is_mass_failure) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    INSERT = "INSERT INTO doomed_runs (project_id, run_id, receipt_id, lane_id, lanes, order_at, is_mass_failure, kept) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     /// The next run of a deletion. ix: doomed_runs_of_receipt
-    NEXT = "SELECT project_id, run_id, lane_id, lanes, order_at, is_mass_failure \
+    NEXT = "SELECT project_id, run_id, lane_id, lanes, order_at, is_mass_failure, kept \
         FROM doomed_runs WHERE receipt_id = $1 ORDER BY run_id LIMIT 1";
     /// How many runs of a deletion are left. ix: doomed_runs_of_receipt
     COUNT = "SELECT COUNT(*) FROM doomed_runs WHERE receipt_id = $1";
+    /// The projects of the runs of a deletion. ix: doomed_runs_of_receipt
+    PROJECTS = "SELECT DISTINCT project_id FROM doomed_runs WHERE receipt_id = $1 ORDER BY project_id";
     /// Whether a run is being deleted. PK
     IS_DOOMED = "SELECT 1 FROM doomed_runs WHERE project_id = $1 AND run_id = $2";
     /// A run of which nothing is left.
@@ -37,13 +40,15 @@ statements! {
     /// The group it was the newest of: its next shard makes a new run. PK
     LEAVE_GROUP = "UPDATE run_groups SET newest_run_id = NULL WHERE project_id = $1 AND instance_id = $2 AND shard_total = $3 \
         AND newest_run_id = $4";
-    /// The counters of a project without some of its runs. ix: test_runs_by_time, test_runs_full
-    UNCOUNT_RUNS = "UPDATE project_stats SET runs = runs - $2, \
+    /// The counters of a project without some of its runs, and with some whose details are gone. ix: test_runs_by_time, test_runs_full
+    UNCOUNT_RUNS = "UPDATE project_stats SET runs = runs - $2, expired_runs = expired_runs + $3, \
         latest_run_id = (SELECT r.id FROM test_runs r WHERE r.project_id = $1 ORDER BY r.order_at DESC, r.id DESC LIMIT 1), \
         last_run_at = (SELECT r.order_at FROM test_runs r WHERE r.project_id = $1 ORDER BY r.order_at DESC, r.id DESC LIMIT 1), \
         latest_full_run_id = (SELECT r.id FROM test_runs r WHERE r.project_id = $1 AND r.is_full = 1 \
             AND r.status NOT IN ('initializing', 'running', 'finalizing') ORDER BY r.order_at DESC, r.id DESC LIMIT 1) \
         WHERE project_id = $1";
+    /// The details of a run are back. PK
+    UNEXPIRE_RUN = "UPDATE project_stats SET expired_runs = expired_runs - 1 WHERE project_id = $1";
     /// Files of a run, a batch. ix: files_of_run
     FILES = "SELECT id FROM files WHERE project_id = $1 AND run_id = $2 ORDER BY id LIMIT $3";
     /// Removes files.
@@ -111,6 +116,38 @@ pub struct DoomedRun {
     pub order_at: Timestamp,
     /// Whether it was flagged as a mass failure.
     pub is_mass_failure: bool,
+    /// What becomes of its rows.
+    pub rows: RowsOfRun,
+}
+
+/// What becomes of the rows of a deleted run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowsOfRun {
+    /// They are freed at once.
+    Freed,
+    /// They are kept for a restore, and the aggregates still count them.
+    KeptCounted,
+    /// They are kept for a restore, and taken out of the aggregates.
+    KeptUncounted,
+}
+
+impl RowsOfRun {
+    const fn code(self) -> i64 {
+        match self {
+            Self::Freed => 0,
+            Self::KeptCounted => 1,
+            Self::KeptUncounted => 2,
+        }
+    }
+
+    fn from_code(code: i64) -> Result<Self> {
+        match code {
+            0 => Ok(Self::Freed),
+            1 => Ok(Self::KeptCounted),
+            2 => Ok(Self::KeptUncounted),
+            _ => Err(StoreError::Damaged("whether rows of a deleted run are kept")),
+        }
+    }
 }
 
 /// The group a sharded run belongs to.
@@ -123,16 +160,21 @@ pub struct Group {
 }
 
 /// Hides a run: its row, its place in the directory and everything that could
-/// feed it are gone with the transaction.
+/// feed it are gone with the transaction; what a restore needs is kept.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn doom(session: &mut Session, receipt: DeletionId, run: &DoomedRun) -> Result<()> {
     let (project, id) = (run.project, run.run);
     let lanes = serde_json::Value::from(run.lanes.clone()).to_string();
-    let values = args![project, id, receipt, run.lane_id, lanes, run.order_at, run.is_mass_failure];
+    let values =
+        args![project, id, receipt, run.lane_id, lanes, run.order_at, run.is_mass_failure, run.rows.code()];
     session.execute(&INSERT, values).await?;
-    session.execute(&DELETE_SLOTS, args![project, id]).await?;
+    if run.rows == RowsOfRun::Freed {
+        session.execute(&DELETE_SLOTS, args![project, id]).await?;
+    } else {
+        kept::keep_run(session, project, id).await?;
+    }
     session.execute(&DELETE_TOKENS, args![project, id]).await?;
     session.execute(&DELETE_RUN, args![project, id]).await?;
     session.execute(&UNLIST_RUN, args![id]).await?;
@@ -150,12 +192,29 @@ pub async fn leave_group(session: &mut Session, project: ProjectId, group: &Grou
     Ok(())
 }
 
-/// Takes `count` runs that are gone out of the counters of their project.
+/// Takes `count` runs that are gone out of the counters of their project. With
+/// `takes_back` nothing counts them any more; otherwise only their details are
+/// gone.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn uncount_runs(session: &mut Session, project: ProjectId, count: i64) -> Result<()> {
-    session.execute(&UNCOUNT_RUNS, args![project, count]).await?;
+pub async fn uncount_runs(
+    session: &mut Session,
+    project: ProjectId,
+    count: i64,
+    takes_back: bool,
+) -> Result<()> {
+    let (gone, expired) = if takes_back { (count, 0) } else { (0, count) };
+    session.execute(&UNCOUNT_RUNS, args![project, gone, expired]).await?;
+    Ok(())
+}
+
+/// Counts a run whose details are back.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn unexpire_run(session: &mut Session, project: ProjectId) -> Result<()> {
+    session.execute(&UNEXPIRE_RUN, args![project]).await?;
     Ok(())
 }
 
@@ -164,20 +223,21 @@ pub async fn uncount_runs(session: &mut Session, project: ProjectId, count: i64)
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn next(session: &mut Session, receipt: DeletionId) -> Result<Option<DoomedRun>> {
-    let row = session.first(&NEXT, args![receipt]).await?;
-    row.map(|row| {
-        let mut r = row.reader();
-        Ok(DoomedRun {
-            project: ProjectId(r.int()?),
-            run: RunId(r.int()?),
-            lane_id: r.int()?,
-            lanes: serde_json::from_str(&r.text()?)
-                .map_err(|_| StoreError::Damaged("the lanes of a deleted run"))?,
-            order_at: r.time()?,
-            is_mass_failure: r.flag()?,
-        })
+    session.first(&NEXT, args![receipt]).await?.as_ref().map(read_doomed).transpose()
+}
+
+pub(super) fn read_doomed(row: &Row) -> Result<DoomedRun> {
+    let mut r = row.reader();
+    Ok(DoomedRun {
+        project: ProjectId(r.int()?),
+        run: RunId(r.int()?),
+        lane_id: r.int()?,
+        lanes: serde_json::from_str(&r.text()?)
+            .map_err(|_| StoreError::Damaged("the lanes of a deleted run"))?,
+        order_at: r.time()?,
+        is_mass_failure: r.flag()?,
+        rows: RowsOfRun::from_code(r.int()?)?,
     })
-    .transpose()
 }
 
 /// How many runs of a deletion are not gone yet.
@@ -188,6 +248,15 @@ pub async fn left(session: &mut Session, receipt: DeletionId) -> Result<i64> {
     session.one(&COUNT, args![receipt]).await?.reader().int()
 }
 
+/// The projects of the runs of a deletion that are not gone yet.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn projects(session: &mut Session, receipt: DeletionId) -> Result<Vec<ProjectId>> {
+    let rows = session.all(&PROJECTS, args![receipt]).await?;
+    rows.iter().map(|row| row.reader().int().map(ProjectId)).collect()
+}
+
 /// Whether a run is being deleted, and not gone yet.
 ///
 /// # Errors
@@ -196,11 +265,23 @@ pub async fn is_doomed(session: &mut Session, project: ProjectId, run: RunId) ->
     Ok(session.first(&IS_DOOMED, args![project, run]).await?.is_some())
 }
 
+/// Notes that a run was restored.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn spare(session: &mut Session, run: &DoomedRun) -> Result<()> {
+    session.execute(&FORGET, args![run.project, run.run]).await?;
+    Ok(())
+}
+
 /// Notes that nothing of a run is left.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn forget(session: &mut Session, run: &DoomedRun) -> Result<()> {
+    if run.rows != RowsOfRun::Freed {
+        kept::forget_run(session, run.project, run.run).await?;
+    }
     session.execute(&FORGET, args![run.project, run.run]).await?;
     Ok(())
 }
@@ -417,6 +498,7 @@ async fn listed(session: &mut Session, runs: Filter) -> Result<Vec<(ProjectId, R
 fn page(backend: Backend, base: &'static str, wanted: &RunsToDelete, limit: i64) -> Filter {
     // ix: test_runs_all_by_time, test_runs_by_time, test_runs_by_branch, test_runs_by_environment
     Filter::new(backend, base, args![])
+        .and("EXISTS (SELECT 1 FROM projects p WHERE p.id = r.project_id)", args![])
         .and_if("r.project_id = ?", wanted.project.map(ProjectId::get))
         .and("r.order_at < ?", args![wanted.before])
         .and_if("r.branch = ?", wanted.branch.clone())

@@ -11,8 +11,9 @@ use crate::files::FileKind;
 use crate::{Result, StoreError};
 
 statements! {
-    /// Runs whose time is over. ix: test_runs_by_expiry
+    /// Runs whose time is over, of projects that are not hidden. ix: test_runs_by_expiry
     RUNS = "SELECT project_id, id FROM test_runs WHERE expires_at <= $1 AND expires_at IS NOT NULL AND pinned_at IS NULL \
+        AND EXISTS (SELECT 1 FROM projects p WHERE p.id = test_runs.project_id) \
         ORDER BY expires_at, id LIMIT $2";
     /// Files whose time is over. ix: files_by_expiry
     FILES = "SELECT project_id, run_id, id, execution_id, kind, blob_id FROM files WHERE expires_at <= $1 AND expires_at IS NOT NULL \

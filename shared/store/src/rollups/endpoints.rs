@@ -262,6 +262,34 @@ async fn add_to_day(
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn take_back_endpoints(session: &mut Session, place: EndpointPlace) -> Result<()> {
+    subtract_endpoints(session, place).await?;
+    session.execute(&DROP_RUN, args![place.project, place.run]).await?;
+    Ok(())
+}
+
+/// Adds what a restored run has of its own to its day again.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn restore_endpoints(session: &mut Session, place: EndpointPlace) -> Result<()> {
+    let restored = of_run(session, place.project, place.run).await?;
+    if restored.is_empty() {
+        return Ok(());
+    }
+    let (mut day_of, mut more) = (BTreeMap::new(), BTreeMap::new());
+    for row in restored {
+        let counted = if row.is_apart { row.endpoint.clone() } else { Endpoint::rest() };
+        day_of.insert(row.endpoint.clone(), counted);
+        more.insert(row.endpoint, row.calls);
+    }
+    add_to_day(session, place, &day_of, &more).await
+}
+
+/// Takes what a run counted for its day out of it; the run keeps its own rows.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn subtract_endpoints(session: &mut Session, place: EndpointPlace) -> Result<()> {
     let EndpointPlace { project, run, day } = place;
     let gone = of_run(session, project, run).await?;
     if gone.is_empty() {
@@ -290,7 +318,6 @@ pub async fn take_back_endpoints(session: &mut Session, place: EndpointPlace) ->
     }
     write_day(session, place, changed).await?;
     session.execute(&DROP_EMPTY, args![project, day, asked]).await?;
-    session.execute(&DROP_RUN, args![project, run]).await?;
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub use days::{
 };
 pub use endpoints::{
     EndpointPlace, EndpointSums, RunEndpoint, add_endpoints, endpoint_sums, endpoints_of_days,
-    of_run as endpoints_of_run, take_back_endpoints,
+    of_run as endpoints_of_run, restore_endpoints, subtract_endpoints, take_back_endpoints,
 };
 pub use specs::{Folder, FolderDays, add_folder_days, files, folder_of, folders};
 pub use states::{

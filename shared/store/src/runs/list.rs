@@ -49,7 +49,12 @@ pub async fn list(
 fn filter(backend: Backend, project: Option<ProjectId>, wanted: &RunFilter, limit: i64) -> Filter {
     let filter = match project {
         Some(project) => Filter::new(backend, select_run!("WHERE project_id = $1"), args![project]),
-        None => Filter::new(backend, select_run!("WHERE 1 = 1"), args![]),
+        // Not those of hidden projects.
+        None => Filter::new(
+            backend,
+            select_run!("WHERE EXISTS (SELECT 1 FROM projects p WHERE p.id = test_runs.project_id)"),
+            args![],
+        ),
     };
     let filter = filter
         .and_if("branch = ?", wanted.branch.clone())

@@ -40,12 +40,14 @@ statements! {
     BY_IDS = select_run!("WHERE project_id = $1 AND id in_ints($2)");
     /// Runs of some projects that are still going on. ix: test_runs_open
     OPEN_OF = select_run!("WHERE project_id in_ints($1) AND status IN ('initializing', 'running', 'finalizing') ORDER BY id DESC LIMIT $2");
-    /// Runs that are still going on. ix: test_runs_open
-    OPEN = select_run!("WHERE status IN ('initializing', 'running', 'finalizing') ORDER BY id DESC LIMIT $1");
+    /// Runs that are still going on, of projects that are not hidden. ix: test_runs_open
+    OPEN = select_run!("WHERE status IN ('initializing', 'running', 'finalizing') \
+        AND EXISTS (SELECT 1 FROM projects p WHERE p.id = test_runs.project_id) ORDER BY id DESC LIMIT $1");
     /// Unfinished runs of which all, or one of their live clients, gave no sign of life since a moment. ix: test_runs_open, run_slots_of_run
     SILENT = "SELECT r.project_id, r.id FROM test_runs r WHERE r.status IN ('initializing', 'running', 'finalizing') \
         AND (r.last_activity_at <= $1 OR EXISTS (SELECT 1 FROM run_slots s WHERE s.project_id = r.project_id AND s.run_id = r.id \
-        AND s.state = 'live' AND s.last_activity_at <= $1)) AND r.id > $2 ORDER BY r.id LIMIT $3";
+        AND s.state = 'live' AND s.last_activity_at <= $1)) AND EXISTS (SELECT 1 FROM projects p WHERE p.id = r.project_id) \
+        AND r.id > $2 ORDER BY r.id LIMIT $3";
     /// Unfinished unsharded runs of a pipeline that gave no sign of life since a moment. ix: test_runs_by_instance
     SUPERSEDED = "SELECT id FROM test_runs WHERE project_id = $1 AND instance_id = $2 AND shard_total IS NULL \
         AND status IN ('initializing', 'running', 'finalizing') AND last_activity_at < $3 ORDER BY id";

@@ -99,6 +99,7 @@ pub(crate) fn context(service: &Service) -> Context {
         patience: service.state().config().patience,
         retention: service.state().config().retention.clone(),
         retention_grace_ms: service.state().config().retention_grace_ms,
+        deletion_grace_ms: service.state().config().deletion_grace_ms,
         turns: Turns::default(),
     }
 }

@@ -1,6 +1,12 @@
 //! Deleting runs and projects: what goes, what stays, and what the receipt
 //! says about it.
 
+mod files;
+mod grace;
+mod projects;
+mod restore;
+mod statistics;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,8 +22,19 @@ use crate::builders::{attempt, passing, run, with};
 use crate::detail_pages::{page, words_after};
 use crate::live;
 
+/// Deletes without a grace period.
+async fn delete_now(client: &Client, path: &str) -> Answer {
+    let joiner = if path.contains('?') { '&' } else { '?' };
+    delete(client, &format!("{path}{joiner}now=true")).await
+}
+
+/// Deletes; what is deleted can be restored for a day.
 async fn delete(client: &Client, path: &str) -> Answer {
     client.send(client.request(Method::DELETE, path)).await.expect("an answer")
+}
+
+async fn restore(client: &Client, receipt: &Value) -> Answer {
+    client.post(&format!("/api/deletions/{}/restore", receipt["id"]), &json!({})).await.expect("an answer")
 }
 
 #[track_caller]
@@ -128,7 +145,7 @@ async fn deleting_a_run_frees_exactly_its_own_objects() {
         let root = service.database().storage_url();
         let reports = Path::new(root.strip_prefix("file://").expect("a folder")).join("project-1/reports");
         std::fs::write(reports.join(format!("{first}/video.webm#1")), b"half of it").expect("written");
-        let answer = delete(client, &format!("/api/test-runs/{first}")).await.success().expect("deleted");
+        let answer = delete_now(client, &format!("/api/test-runs/{first}")).await.success().expect("deleted");
         assert_eq!(
             answer["receipt"]["target"],
             json!({ "kind": "run", "id": first, "label": format!("#{first}") })
@@ -146,7 +163,7 @@ async fn deleting_a_run_frees_exactly_its_own_objects() {
         let ids: Vec<&Value> =
             listed["items"].as_array().expect("runs").iter().map(|run| &run["id"]).collect();
         assert_eq!(ids, [&second]);
-        refused(&delete(client, &format!("/api/test-runs/{first}")).await, 404, "run_not_found");
+        refused(&delete_now(client, &format!("/api/test-runs/{first}")).await, 404, "run_not_found");
 
         let receipt = freed(service, &answer).await;
         let after = all_stored(service).await;
@@ -186,76 +203,6 @@ async fn deleting_a_run_frees_exactly_its_own_objects() {
     .await;
 }
 
-/// What the service says about the tests of a project, without ids and times
-/// of its own.
-async fn statistics(client: &Client, project: &str) -> Value {
-    let projects = client.json("/api/projects").await.expect("projects");
-    let projects = projects["items"].as_array().expect("projects").clone();
-    let found = projects.iter().find(|found| found["name"] == project).expect("the project");
-    let id = &found["id"];
-    let mut tests = client.json(&format!("/api/projects/{id}/test-cases?sort=title")).await.expect("tests");
-    for test in tests["items"].as_array_mut().expect("tests") {
-        for own in ["id", "projectId", "lastExecutionId"] {
-            test.as_object_mut().expect("a test").remove(own);
-        }
-    }
-    let mut lanes = Vec::new();
-    for lane in ["branch=main", "branch=feature"] {
-        let path = format!("/api/projects/{id}/test-cases?sort=title&{lane}");
-        let tests = client.json(&path).await.expect("tests");
-        let numbers =
-            |test: &Value| json!([test["title"], test["totalRuns"], test["failed"], test["lastStatus"]]);
-        lanes.push(tests["items"].as_array().expect("tests").iter().map(numbers).collect::<Vec<_>>());
-    }
-    json!({
-        "runs": found["totalRuns"], "latest": found["latestRun"]["startTime"], "tendency": found["tendency"],
-        "lastRunAt": found["lastRunAt"], "openClusters": found["openClusters"],
-        "tests": tests["items"], "lanes": lanes,
-    })
-}
-
-#[tokio::test]
-async fn statistics_after_a_deletion_are_those_of_a_project_that_never_had_the_run() {
-    for_each_service(async |service| {
-        let client = service.client();
-        let runs = [
-            ("2026-01-01T10:00:00.000Z", "main", "passed"),
-            ("2026-01-01T11:00:00.000Z", "main", "failed"),
-            ("2026-01-02T10:00:00.000Z", "feature", "failed"),
-            ("2026-01-03T10:00:00.000Z", "main", "passed"),
-        ];
-        let send = async |project: &str, (start, branch, pays): (&str, &str, &str)| {
-            let mut cases =
-                vec![attempt("pays", pays, 0), attempt("looks", "failed", 0), attempt("looks", "passed", 1)];
-            if branch == "feature" {
-                cases.push(attempt("is new", "failed", 0));
-            }
-            let more = json!({ "startTime": start, "metadata": { "scm": { "branch": branch } } });
-            let body = with(run(project, pays, cases), more);
-            let answer = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
-            answer["runId"].as_i64().expect("a run")
-        };
-        for gone in [0, 1, 2, 3] {
-            let (full, never) = (format!("full {gone}"), format!("never {gone}"));
-            let mut ids = Vec::new();
-            for of_run in runs {
-                ids.push(send(&full, of_run).await);
-            }
-            for (at, of_run) in runs.into_iter().enumerate() {
-                if at != gone {
-                    send(&never, of_run).await;
-                }
-            }
-            let answer =
-                delete(client, &format!("/api/test-runs/{}", ids[gone])).await.success().expect("deleted");
-            freed(service, &answer).await;
-            let (full, never) = (statistics(client, &full).await, statistics(client, &never).await);
-            assert_eq!(full, never, "without run {gone}");
-        }
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_deleted_run_takes_nothing_from_its_clients_any_more() {
     for_each_service(async |service| {
@@ -264,7 +211,7 @@ async fn a_deleted_run_takes_nothing_from_its_clients_any_more() {
         let feeder = live::start(client, shard.clone()).await;
         feeder.results(vec![attempt("pays", "passed", 0)]).await;
         let answer =
-            delete(client, &format!("/api/test-runs/{}", feeder.run)).await.success().expect("deleted");
+            delete_now(client, &format!("/api/test-runs/{}", feeder.run)).await.success().expect("deleted");
         for (call, body) in [
             ("heartbeat", json!({})),
             ("events", json!({ "testCases": [live::complete(attempt("looks", "passed", 0))] })),
@@ -296,7 +243,7 @@ async fn a_pinned_run_goes_by_force_only() {
             .await
             .and_then(|answer| answer.success())
             .expect("pinned");
-        refused(&delete(client, &format!("/api/test-runs/{id}")).await, 409, "in_use");
+        refused(&delete_now(client, &format!("/api/test-runs/{id}")).await, 409, "in_use");
 
         let bulk =
             async |body: Value| client.post("/api/test-runs/bulk-delete", &body).await.expect("an answer");
@@ -334,44 +281,14 @@ async fn a_pinned_run_goes_by_force_only() {
         }
         assert_eq!(client.json("/api/deletions").await.expect("receipts")["items"], json!([]));
 
-        let answer = bulk(json!({ "filter": filter })).await.success().expect("deleted");
+        let answer = bulk(json!({ "filter": filter, "now": true })).await.success().expect("deleted");
         assert_eq!(freed(service, &answer).await["rows"]["runs"], 1);
         let listed = client.json("/api/test-runs").await.expect("runs");
         assert_eq!(listed["items"][0]["id"], id);
         let answer =
-            delete(client, &format!("/api/test-runs/{id}?force=true")).await.success().expect("deleted");
+            delete_now(client, &format!("/api/test-runs/{id}?force=true")).await.success().expect("deleted");
         assert_eq!(freed(service, &answer).await["rows"]["runs"], 1);
         assert_eq!(client.json("/api/test-runs").await.expect("runs")["items"], json!([]));
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_clean_up_deletes_old_runs_and_keeps_what_they_counted_for() {
-    for_each_service(async |service| {
-        let client = service.client();
-        let now = service.state().now().to_iso();
-        for _ in 0..3 {
-            submitted(service, "shop", "2020-01-01T10:00:00.000Z", json!({})).await;
-        }
-        let recent = submitted(service, "shop", &now, json!({})).await;
-        let tests = async || client.json("/api/projects/1/test-cases?sort=title").await.expect("tests");
-        let before = tests().await;
-        let clean = async |body: Value| client.post("/api/admin/cleanup", &body).await.expect("an answer");
-        refused(&clean(json!({})).await, 400, "missing_field");
-        refused(&clean(json!({ "olderThanDays": 0 })).await, 400, "invalid_field");
-        refused(&clean(json!({ "olderThanDays": 30, "projectId": 99 })).await, 404, "project_not_found");
-        let dry = clean(json!({ "olderThanDays": 30, "dryRun": true })).await.json().expect("counted");
-        assert_eq!(dry, json!({ "receipt": null, "matched": 3 }));
-        let answer = clean(json!({ "olderThanDays": 30 })).await.json().expect("cleaned");
-        assert_eq!(answer["matched"], 3);
-        let receipt = freed(service, &answer).await;
-        assert_eq!((&receipt["reason"], &receipt["rows"]["runs"]), (&json!("purge"), &json!(3)));
-        let listed = client.json("/api/test-runs").await.expect("runs");
-        let ids: Vec<&Value> =
-            listed["items"].as_array().expect("runs").iter().map(|run| &run["id"]).collect();
-        assert_eq!(ids, [&json!(recent)]);
-        assert_eq!(tests().await, before);
     })
     .await;
 }
@@ -436,8 +353,10 @@ async fn what_is_kept_is_counted_by_kind_and_by_outcome() {
         assert!(said.contains(&format!("Evidence 0 – {of_rows} {of_rows}")), "{said}");
         assert!(said.contains(&format!("shop 2 {objects} {of_store} {of_rows} {of_all}")), "{said}");
 
-        let answer =
-            delete(client, &format!("/api/test-runs/{}", second["runId"])).await.success().expect("deleted");
+        let answer = delete_now(client, &format!("/api/test-runs/{}", second["runId"]))
+            .await
+            .success()
+            .expect("deleted");
         freed(service, &answer).await;
         let after = client.json(path).await.expect("storage");
         assert_eq!(after["totals"]["bytes"], all_stored(service).await.1);
@@ -454,109 +373,6 @@ async fn what_is_kept_is_counted_by_kind_and_by_outcome() {
     .await;
 }
 
-/// Tables with rows of a project, apart from those that remember deletions.
-async fn tables_with(service: &Service, project: i64) -> Vec<String> {
-    const REMEMBER: [&str; 4] = ["deletion_receipts", "audit_events", "jobs", "global_feed"];
-    let names = match service.state().store().db() {
-        Db::Sqlite { readers, .. } => {
-            let all = "SELECT m.name FROM (SELECT * FROM main.sqlite_master UNION ALL SELECT * FROM intake.sqlite_master) m \
-                JOIN pragma_table_info(m.name) c ON c.name = 'project_id' WHERE m.type = 'table'";
-            let rows = sqlx::query(all)
-                .fetch_all(&mut *readers.get().await.expect("a connection"))
-                .await
-                .expect("tables");
-            rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>()
-        }
-        Db::Postgres(pool) => {
-            let all = "SELECT table_name::text FROM information_schema.columns WHERE column_name = 'project_id' AND table_schema = current_schema()";
-            let rows = sqlx::query(all)
-                .fetch_all(&mut *pool.get().await.expect("a connection"))
-                .await
-                .expect("tables");
-            rows.iter().map(|row| row.get::<String, _>(0)).collect()
-        }
-    };
-    let mut found = Vec::new();
-    for name in names.into_iter().filter(|name| !REMEMBER.contains(&name.as_str())) {
-        let count = sqlx::AssertSqlSafe(format!("SELECT COUNT(*) FROM {name} WHERE project_id = {project}"));
-        let count: i64 = match service.state().store().db() {
-            Db::Sqlite { readers, .. } => sqlx::query(count)
-                .fetch_one(&mut *readers.get().await.expect("a connection"))
-                .await
-                .expect("a count")
-                .get(0),
-            Db::Postgres(pool) => sqlx::query(count)
-                .fetch_one(&mut *pool.get().await.expect("a connection"))
-                .await
-                .expect("a count")
-                .get(0),
-        };
-        if count > 0 {
-            found.push(name);
-        }
-    }
-    found
-}
-
-#[tokio::test]
-async fn a_deleted_project_leaves_nothing_behind() {
-    for_each_service(async |service| {
-        let client = service.client();
-        let uploaded = upload(service, "shop", "2026-01-01T10:00:00.000Z", b"a file", b"another").await;
-        let id = uploaded["projectId"].as_i64().expect("a project");
-        let body = with(run("shop", "passed", passing(60)), json!({ "startTime": "2026-01-03T10:00:00.000Z" }));
-        client.post_json("/api/test-runs/submit", &body).await.expect("stored");
-        // Its results are not counted when the project goes.
-        let live = live::start(client, json!({ "projectName": "shop" })).await;
-        live.results(vec![attempt("pays", "failed", 0)]).await;
-        assert_eq!(live.shown().await["totalTests"], 1);
-        let other = upload(service, "other", "2026-01-01T10:00:00.000Z", b"a file", b"another").await;
-        let link = json!({ "entityType": "test_run", "entityId": uploaded["runId"], "url": "https://tracker.test/7" });
-        client.post_json("/api/links", &link).await.expect("a link");
-        let marker = json!({ "label": "Release", "occurredAt": "2026-01-01", "category": "release" });
-        client.post_json(&format!("/api/projects/{id}/markers"), &marker).await.expect("a marker");
-        let function = json!({
-            "name": "pay", "kind": "helper", "module": "./pages", "steps": [{ "action": "goto", "value": "/pay" }],
-        });
-        client.post_json(&format!("/api/projects/{id}/test-functions"), &function).await.expect("a function");
-        let tag = client.post_json("/api/tags", &json!({ "text": "web", "color": "teal" })).await.expect("a tag");
-        let tags = json!({ "tagIds": [tag["tag"]["id"]] });
-        let path = format!("/api/projects/{id}");
-        client.send_json(Method::PATCH, &path, &tags).await.and_then(|answer| answer.success()).expect("tagged");
-
-        refused(&delete(client, &path).await, 400, "missing_field");
-        let confirm = async |name: &str| {
-            client.send_json(Method::DELETE, &path, &json!({ "confirm": name })).await.expect("an answer")
-        };
-        refused(&confirm("Shop").await, 400, "invalid_field");
-        assert!(tables_with(service, id).await.len() > 10);
-        let answer = confirm("shop").await.success().expect("deleted");
-
-        refused(&client.get(&path).await.expect("an answer"), 404, "project_not_found");
-        refused(&client.get(&format!("/api/test-runs/{}", uploaded["runId"])).await.expect("an answer"), 404, "run_not_found");
-        for list in ["/api/test-runs", "/api/test-runs/recent", "/api/projects"] {
-            let found = client.json(list).await.expect("a list");
-            let of_other = |item: &Value| item["projectName"] == "other" || item["name"] == "other";
-            assert!(found["items"].as_array().expect("items").iter().all(of_other), "{list}: {found}");
-        }
-        // The name is free, for a project of its own.
-        let again = submitted(service, "shop", "2026-02-01T10:00:00.000Z", json!({})).await;
-        let again = client.json(&format!("/api/test-runs/{again}")).await.expect("the run");
-        assert_ne!(again["projectId"], id);
-
-        let receipt = freed(service, &answer).await;
-        assert_eq!(receipt["target"], json!({ "kind": "project", "id": id, "label": "shop" }));
-        assert_eq!((&receipt["rows"]["runs"], &receipt["rows"]["executions"]), (&json!(3), &json!(63)));
-        assert_eq!(stored(service, &format!("project-{id}")), (0, 0));
-        assert_eq!(tables_with(service, id).await, Vec::<String>::new());
-        let kept = client.json(&format!("/api/test-runs/{}", other["runId"])).await.expect("the other run");
-        assert_eq!(files_of(client, &kept).await.len(), 2);
-        let audited = client.json("/api/audit?action=project.deleted").await.expect("entries");
-        assert_eq!(audited["items"][0]["detail"]["name"], "shop");
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn an_object_store_that_refuses_keeps_a_deletion_open() {
     for_each_service(async |service| {
@@ -569,7 +385,7 @@ async fn an_object_store_that_refuses_keeps_a_deletion_open() {
         let in_the_way = packs.join(uploaded["runId"].to_string());
         std::fs::create_dir_all(&packs).expect("a folder");
         std::os::unix::fs::symlink(&in_the_way, &in_the_way).expect("a loop");
-        let answer = delete(client, &format!("/api/test-runs/{}", uploaded["runId"]))
+        let answer = delete_now(client, &format!("/api/test-runs/{}", uploaded["runId"]))
             .await
             .success()
             .expect("deleted");
