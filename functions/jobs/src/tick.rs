@@ -78,7 +78,7 @@ pub(crate) async fn tick(
     State(state): State<AppState>,
     Extension(keys): Extension<Arc<TickKeys>>,
     headers: HeaderMap,
-    JsonBytes(body): JsonBytes,
+    JsonBytes { bytes: body, .. }: JsonBytes,
 ) -> Result<Json<Ticked>, ApiError> {
     if !keys.is_configured() {
         let message = "Calls of the schedule are signed with SERVICE_AUTH_SECRET, which is not set.";

@@ -32,7 +32,7 @@ pub(crate) async fn begin_run(
     bytes: JsonBytes,
 ) -> Result<Response, ApiError> {
     let read = |bytes| body::token_and_fields(bytes, "setupToken", Need::Begin);
-    let (token, fields, found) = bytes.read(read).await?;
+    let ((token, fields, found), _reservation) = bytes.read(read).await?;
     let ctx = state.context(&site);
     let ticket = ingest::begin(&ctx, run, token.as_deref(), &fields, state.now()).await?;
     Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, &found, state.config()))))

@@ -12,8 +12,8 @@ use callboard_http::extract::{Multipart, Part, Path, Pulse};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::Context;
 use callboard_query::ingest::{self, CaseFiles, FileKindHint, IncomingFile};
-use callboard_store::StoreError;
-use callboard_store::blobs::{self, Room, StagedBlob};
+use callboard_store::blobs::{self, StagedBlob};
+use callboard_store::{Reservation, StoreError};
 use futures::StreamExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -111,6 +111,8 @@ struct Received {
 
 #[derive(Default)]
 struct Form {
+    /// What the fields hold of the budget for bodies.
+    reservation: Option<Reservation>,
     fields: HashMap<String, Vec<u8>>,
     trace: Option<Received>,
     attachments: Vec<Received>,
@@ -126,6 +128,12 @@ struct Receiver<'a> {
 
 impl Receiver<'_> {
     async fn read(&self, mut multipart: Multipart, form: &mut Form) -> Result<(), ApiError> {
+        let read = self.read_parts(&mut multipart, form).await;
+        form.reservation = Some(multipart.into_reservation());
+        read
+    }
+
+    async fn read_parts(&self, multipart: &mut Multipart, form: &mut Form) -> Result<(), ApiError> {
         let mut memory = MEMORY_BUDGET;
         let mut fields = MAX_FIELDS_BYTES;
         while let Some(mut part) = multipart.next_part().await? {
@@ -188,7 +196,7 @@ impl Receiver<'_> {
                 Err(std::io::Error::other("the form broke off"))
             }
         });
-        let room = Room::take(*memory);
+        let room = self.ctx.store.memory().room(*memory);
         let staged = blobs::stage(&self.ctx.store, 0, Box::pin(chunks), room, now).await;
         let broken = broken.into_inner().ok().flatten();
         match (staged, broken) {

@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use callboard_domain::ids::RunId;
-use callboard_domain::ingest::EventsBody;
+use callboard_domain::ingest::{BodyError, Caps, EventsBody, StoredEvents, read_stored_events};
 use callboard_domain::status::RunStatus;
-use callboard_http::extract::{JsonBytes, Path};
+use callboard_http::extract::{JsonBytes, JsonPayload, Path, Payload};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::ingest;
 use serde::Serialize;
@@ -52,12 +52,16 @@ pub(crate) async fn run_events(
     State(state): State<AppState>,
     site: Site,
     Path(run): Path<RunId>,
-    bytes: JsonBytes,
+    body: JsonPayload,
 ) -> Result<Json<EventsAnswer>, ApiError> {
     let now = state.now();
     let caps = state.config().caps.clone();
-    let body = bytes.read(move |bytes| EventsBody::parse(bytes, &caps)).await?;
-    let taken = ingest::events(&state.context(&site), run, body, now).await?;
+    let (events, _reservation) = body.read(move |body| Events::parse(body, &caps)).await?;
+    let ctx = state.context(&site);
+    let taken = match events {
+        Events::InMemory(body) => ingest::events(&ctx, run, *body, now).await?,
+        Events::Stored(body) => ingest::stored_events(&ctx, run, *body, now).await?,
+    };
     Ok(Json(EventsAnswer {
         success: true,
         processed: taken.processed,
@@ -65,6 +69,23 @@ pub(crate) async fn run_events(
         ignored: taken.ignored,
         warnings: warnings(&taken.warnings),
     }))
+}
+
+/// Events as they lie.
+enum Events {
+    InMemory(Box<EventsBody>),
+    Stored(Box<StoredEvents>),
+}
+
+impl Events {
+    fn parse(body: Payload, caps: &Caps) -> Result<Self, BodyError> {
+        match body {
+            Payload::Memory(bytes) => {
+                EventsBody::parse(bytes, caps).map(|body| Self::InMemory(Box::new(body)))
+            }
+            Payload::File(file) => read_stored_events(file, caps).map(|body| Self::Stored(Box::new(body))),
+        }
+    }
 }
 
 /// Where a run stands.
@@ -92,7 +113,7 @@ pub(crate) async fn run_heartbeat(
     Path(run): Path<RunId>,
     bytes: JsonBytes,
 ) -> Result<Json<HeartbeatAnswer>, ApiError> {
-    let token = bytes.read(|bytes| body::token_of(bytes, "streamToken")).await?;
+    let (token, _reservation) = bytes.read(|bytes| body::token_of(bytes, "streamToken")).await?;
     let status = ingest::heartbeat(&state.context(&site), run, token.as_deref(), state.now()).await?;
     Ok(Json(HeartbeatAnswer { success: true, status }))
 }

@@ -58,7 +58,7 @@ pub(crate) async fn finish_run(
     bytes: JsonBytes,
 ) -> Result<Json<FinishAnswer>, ApiError> {
     let read = |bytes| body::token_and_fields(bytes, "streamToken", Need::Finish);
-    let (token, fields, found) = bytes.read(read).await?;
+    let ((token, fields, found), _reservation) = bytes.read(read).await?;
     let ctx = state.context(&site);
     let status = ingest::finish(&ctx, run, token.as_deref(), &fields, state.now()).await?;
     Ok(Json(FinishAnswer {

@@ -31,7 +31,7 @@ pub(crate) async fn setup_run(
     bytes: JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
-    let (fields, found) = bytes.read(|bytes| body::fields(bytes, Need::Setup)).await?;
+    let ((fields, found), _reservation) = bytes.read(|bytes| body::fields(bytes, Need::Setup)).await?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
@@ -62,7 +62,7 @@ pub(crate) async fn start_run(
     bytes: JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
-    let (fields, found) = bytes.read(|bytes| body::fields(bytes, Need::Start)).await?;
+    let ((fields, found), _reservation) = bytes.read(|bytes| body::fields(bytes, Need::Start)).await?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();

@@ -72,7 +72,7 @@ pub(crate) async fn messages(
     request: Request,
 ) -> Result<Response, ApiError> {
     let headers = request.headers().clone();
-    let JsonBytes(bytes) = JsonBytes::from_request(request, &state).await?;
+    let JsonBytes { bytes, reservation: _reservation } = JsonBytes::from_request(request, &state).await?;
     let mut narrowing = Narrowing::parse(query.as_deref().unwrap_or_default());
     narrowing.is_structured |= state.config().mcp_structured;
     let context =

@@ -309,7 +309,7 @@ pub(crate) async fn make_token(
     caller: Caller,
     visit: Visit,
     Path(id): Path<ProjectId>,
-    JsonBytes(body): JsonBytes,
+    JsonBytes { bytes: body, .. }: JsonBytes,
 ) -> Result<Response, ApiError> {
     // There is nothing to say; what is said nevertheless is at least an object.
     if !body.is_empty() {

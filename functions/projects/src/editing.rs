@@ -143,7 +143,7 @@ pub(crate) async fn delete(
     visit: Visit,
     Path(id): Path<ProjectId>,
     Query(asked): Query<Confirm>,
-    JsonBytes(body): JsonBytes,
+    JsonBytes { bytes: body, .. }: JsonBytes,
 ) -> Result<Json<ProjectDeleted>, ApiError> {
     let body = if body.is_empty() {
         ConfirmBody::default()

@@ -381,7 +381,7 @@ fn tried(body: &[u8], level: Level) -> Result<Option<Edit>, ApiError> {
 pub(crate) async fn preview_project(
     desk: Desk,
     Path(id): Path<ProjectId>,
-    JsonBytes(body): JsonBytes,
+    JsonBytes { bytes: body, .. }: JsonBytes,
 ) -> Result<Json<ChangePreview>, ApiError> {
     let tried = tried(&body, Level::Project)?;
     let project = desk.project(id).await?;
@@ -398,7 +398,7 @@ pub(crate) async fn preview_project(
     responses((status = 200, body = ChangePreview), (status = 400, description = "`invalid_field`")))]
 pub(crate) async fn preview_instance(
     desk: Desk,
-    JsonBytes(body): JsonBytes,
+    JsonBytes { bytes: body, .. }: JsonBytes,
 ) -> Result<Json<ChangePreview>, ApiError> {
     let tried = tried(&body, Level::Instance)?;
     Ok(Json(retention::preview_instance(&desk.ctx, tried.as_ref(), desk.now).await?))

@@ -9,13 +9,13 @@ use callboard_auth::scope::{Authorized, Denied, Scope};
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::{AttachmentMeta, Warnings, attachment_metas};
 use callboard_domain::time::Timestamp;
-use callboard_http::extract::{Multipart, Part, Pulse};
+use callboard_http::extract::{Multipart, Part, Payload, Pulse};
 use callboard_http::{ApiError, AppState};
 use callboard_query::ingest::{self, IncomingReport};
 use callboard_query::{Context, QueryError};
-use callboard_store::StoreError;
 use callboard_store::audit::Actor;
-use callboard_store::blobs::{self, Room, StagedBlob};
+use callboard_store::blobs::{self, StagedBlob};
+use callboard_store::{Reservation, StoreError};
 use futures::StreamExt as _;
 
 /// Most bytes of all text fields together, the list of test cases aside.
@@ -38,6 +38,10 @@ pub(crate) struct Form {
     pub(crate) files: Vec<CaseFile>,
     /// Reports.
     pub(crate) reports: Vec<IncomingReport>,
+    /// The list of test cases, which may be large.
+    pub(crate) test_cases: Option<Payload>,
+    /// What the fields hold of the budget for bodies.
+    pub(crate) reservation: Option<Reservation>,
     /// What was left out while the form was read.
     pub(crate) found: Warnings,
 }
@@ -113,7 +117,9 @@ impl Receiver<'_> {
     /// 400 `invalid_multipart`, 413, or that of the store.
     pub(crate) async fn read(&self, mut multipart: Multipart) -> Result<Form, ApiError> {
         let mut form = Form::default();
-        match self.read_into(&mut multipart, &mut form).await {
+        let read = self.read_into(&mut multipart, &mut form).await;
+        form.reservation = Some(multipart.into_reservation());
+        match read {
             Ok(()) => Ok(form),
             Err(error) => {
                 form.discard(self.ctx).await;
@@ -135,13 +141,12 @@ impl Receiver<'_> {
                 Kind::Unknown => {}
                 Kind::Text => {
                     let name = part.name().to_owned();
-                    let bytes = if name == "testCases" {
-                        part.bytes(self.max_test_cases_bytes).await?
-                    } else {
-                        let bytes = part.bytes(fields).await?;
-                        fields -= bytes.len() as u64;
-                        bytes
-                    };
+                    if name == "testCases" {
+                        form.test_cases = Some(part.payload(self.max_test_cases_bytes).await?);
+                        continue;
+                    }
+                    let bytes = part.bytes(fields).await?;
+                    fields -= bytes.len() as u64;
                     form.fields.insert(name, bytes);
                 }
                 Kind::Trace(case) => {
@@ -187,7 +192,7 @@ impl Receiver<'_> {
         memory: &mut usize,
     ) -> Result<StagedBlob, ApiError> {
         let place = self.place(form).await?;
-        let room = Room::take(*memory);
+        let room = self.ctx.store.memory().room(*memory);
         let allowed = room.bytes();
         // The store sees a broken stream; what broke it is kept for the answer.
         let broken = std::sync::Mutex::new(None);

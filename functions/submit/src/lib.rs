@@ -5,7 +5,6 @@
 
 mod answer;
 mod form;
-mod room;
 mod submit;
 mod traces;
 mod upload;

@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use callboard_domain::ingest::{BodyError, Caps, Need, RunFields, SubmitBody, Warnings};
-use callboard_http::extract::{Caller, JsonBytes, Visit};
+use callboard_domain::ingest::{
+    Caps, Need, RunFields, StoredSubmit, SubmitBody, Warnings, read_stored_submit,
+};
+use callboard_http::extract::{Caller, JsonPayload, Payload, Visit};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::ingest::{self, Submission};
+use callboard_query::ingest::{self, Entries, Submission};
 
 use crate::answer::SubmitAnswer;
-use crate::room::room_for;
 
 /// Stores a run with its test cases.
 ///
@@ -39,36 +40,35 @@ pub(crate) async fn submit_run(
     site: Site,
     caller: Caller,
     visit: Visit,
-    body: JsonBytes,
+    body: JsonPayload,
 ) -> Result<Json<SubmitAnswer>, ApiError> {
-    let _room = room_for(body.0.len()).await;
     let now = state.now();
     let caps = state.config().caps.clone();
-    let (fields, cases, warnings) = body.read(move |bytes| parse(bytes, &caps)).await?;
+    let ((fields, entries, warnings), reservation) = body.read(move |body| parse(body, &caps)).await?;
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
     let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
-    let submission = Submission { fields, entries: cases, ..Submission::default() };
+    let submission = Submission { fields, entries, held: Some(reservation), ..Submission::default() };
     let submitted = ingest::submit(&ctx, project, submission, now).await?;
     Ok(Json(SubmitAnswer::of(&submitted, &warnings)))
 }
 
-type Read = (RunFields, Vec<callboard_domain::ingest::TestCaseEntry>, Warnings);
+type Read = (RunFields, Entries, Warnings);
 
-fn parse(body: Vec<u8>, caps: &Caps) -> Result<Read, ApiError> {
-    let mut body = SubmitBody::parse(body, caps).map_err(|error| body_error(&error))?;
-    let (fields, mut warnings) = RunFields::parse(&mut body.fields, Need::Submit)?;
-    let cases = body.test_cases.unwrap_or_default();
-    warnings.extend(cases.warnings);
-    Ok((fields, cases.entries, warnings))
-}
-
-/// An unreadable body as the client is told about it.
-pub(crate) fn body_error(error: &BodyError) -> ApiError {
-    match error {
-        BodyError::TooMany { limit } => ApiError::too_many_items("testCases", *limit as u64),
-        BodyError::NotAList => ApiError::invalid_field("testCases", error.to_string()),
-        error => ApiError::bad_request(error.code(), error.to_string()),
-    }
+fn parse(body: Payload, caps: &Caps) -> Result<Read, ApiError> {
+    let (mut fields, entries, found) = match body {
+        Payload::Memory(bytes) => {
+            let body = SubmitBody::parse(bytes, caps)?;
+            let cases = body.test_cases.unwrap_or_default();
+            (body.fields, Entries::Parsed(cases.entries), cases.warnings)
+        }
+        Payload::File(file) => {
+            let StoredSubmit { fields, test_cases, warnings } = read_stored_submit(file, caps)?;
+            (fields, test_cases.map(Entries::Stored).unwrap_or_default(), warnings)
+        }
+    };
+    let (fields, mut warnings) = RunFields::parse(&mut fields, Need::Submit)?;
+    warnings.extend(found);
+    Ok((fields, entries, warnings))
 }

@@ -47,7 +47,7 @@ pub(crate) async fn check_traces(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    JsonBytes(body): JsonBytes,
+    JsonBytes { bytes: body, .. }: JsonBytes,
 ) -> Result<Json<TracesAnswer>, ApiError> {
     let body = parse_object(body)?;
     let (project, hashes) = (body.get("projectName").and_then(Value::as_str), body.get("hashes"));

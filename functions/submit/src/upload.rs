@@ -7,25 +7,23 @@ use axum::extract::State;
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::{
-    AttachmentMeta, Caps, MAX_ATTACHMENTS, Need, RunFields, TestCaseEntry, Warnings, parse_object,
-    parse_test_cases,
+    AttachmentMeta, Caps, MAX_ATTACHMENTS, Need, RunFields, Warnings, parse_object, parse_test_cases,
+    read_stored_cases,
 };
 use callboard_domain::status::RunStatus;
 use callboard_domain::text::{clean, read_repaired};
 use callboard_domain::time::Timestamp;
-use callboard_http::extract::{Caller, JsonBytes, Multipart, Visit};
+use callboard_http::extract::{Caller, Multipart, Payload, Visit, read_payload};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::ingest::{
-    self, AtOnce, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
+    self, AtOnce, Entries, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
 };
 use callboard_query::{Context, QueryError};
+use callboard_store::Reservation;
 use serde_json::Value;
-use tokio::sync::SemaphorePermit;
 
 use crate::answer::{ReportView, UploadAnswer, warnings};
 use crate::form::{CaseFile, Form, Receiver};
-use crate::room::room_for;
-use crate::submit::body_error;
 
 /// Longest name of an attachment, in characters.
 const MAX_NAME_CHARS: usize = 500;
@@ -73,7 +71,6 @@ pub(crate) async fn upload_run(
         now: state.now(),
     };
     let mut form = receiver.read(multipart).await?;
-    let room = room_for(form.fields.get("testCases").map_or(0, Vec::len)).await;
     let upload = match judge(&receiver, &mut form, &state.config().caps).await {
         Ok(upload) => upload,
         Err(error) => {
@@ -84,7 +81,7 @@ pub(crate) async fn upload_run(
     let began = receiver.now;
     let taking = Taking { state, ctx, scope: caller.scope().clone(), began };
     // A client that hangs up sends the same again: it is to find it stored, or on its way.
-    let taken = tokio::spawn(async move { Box::pin(taking.take(upload, form, room)).await });
+    let taken = tokio::spawn(async move { Box::pin(taking.take(upload, form)).await });
     taken.await.map_err(ApiError::internal)?.map(Json)
 }
 
@@ -97,17 +94,12 @@ struct Taking {
 }
 
 impl Taking {
-    async fn take(
-        self,
-        upload: Upload,
-        form: Form,
-        room: Option<SemaphorePermit<'static>>,
-    ) -> Result<UploadAnswer, ApiError> {
-        let Form { files, reports, fields: labels, mut found } = form;
+    async fn take(self, upload: Upload, form: Form) -> Result<UploadAnswer, ApiError> {
+        let Form { files, reports, fields: labels, reservation, mut found, .. } = form;
         let labels = Form { fields: labels, ..Form::default() };
         let (project, run, status, reports, more) = match upload {
             Upload::Attach { project, run } => {
-                drop(room);
+                drop(reservation);
                 // Files of test cases come with their run; here only reports count.
                 for file in files {
                     file.staged.discard(&self.ctx.store).await?;
@@ -128,11 +120,9 @@ impl Taking {
                 (project, run, status, reports, found)
             }
             Upload::NewRun { project, fields, entries, named, mut found } => {
-                let whole = Whole { fields: *fields, entries, files, named };
+                let whole = Whole { fields: *fields, entries, files, named, held: reservation };
                 let (run, status, more) = store(&self.ctx, project, whole, &labels, self.began).await?;
                 found.extend(more);
-                // Test cases are done with; a report may take long.
-                drop(room);
                 let reports = self.attach(project, run, reports, &labels, false, &mut found).await?;
                 (project, run, status, reports, found)
             }
@@ -202,7 +192,7 @@ enum Upload {
     NewRun {
         project: Authorized<ProjectId>,
         fields: Box<RunFields>,
-        entries: Vec<TestCaseEntry>,
+        entries: Entries,
         named: Vec<NamedTrace>,
         found: Warnings,
     },
@@ -225,29 +215,45 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
         .ok_or_else(|| ApiError::bad_request("invalid_project_name", "projectName must be valid UTF-8."))?;
     let name = callboard_domain::ingest::project_name(name)?;
     let run = form.fields.remove("testRun").unwrap_or_default();
-    let read = |run| {
-        let mut run = parse_object(run).map_err(|error| body_error(&error))?;
+    let reservation =
+        form.reservation.as_mut().ok_or_else(|| ApiError::internal("a form without a budget"))?;
+    let read = |run: Payload| {
+        let mut run = parse_object(run.into_bytes().map_err(ApiError::internal)?)?;
         Ok::<_, ApiError>(RunFields::parse(&mut run, Need::UploadNewRun)?)
     };
-    let (fields, mut found) = JsonBytes(run).read(read).await?;
+    let (fields, mut found) = read_payload(Payload::Memory(run), reservation, read).await?;
+    let mut entries = Entries::default();
+    if let Some(cases) = form.test_cases.take() {
+        let caps = caps.clone();
+        let warnings;
+        (entries, warnings) = read_payload(cases, reservation, move |cases| parse(cases, &caps)).await?;
+        found.extend(warnings);
+    }
     if let Some(field) = form.misspelt_run() {
         found.add("field_dropped", None, || {
             format!("{field} must be the number of a run, e.g. 41; the field was left out.")
         });
-    }
-    let mut entries = Vec::new();
-    if let Some(cases) = form.fields.remove("testCases").filter(|cases| !cases.is_empty()) {
-        let caps = caps.clone();
-        let read = move |cases| parse_test_cases(cases, &caps).map_err(|error| body_error(&error));
-        let cases = JsonBytes(cases).read(read).await?;
-        found.extend(cases.warnings);
-        entries = cases.entries;
     }
     let named = named_traces(form, &mut found)?;
     let description = fields.project_description.as_deref();
     let Receiver { ctx, scope, actor, now, .. } = *receiver;
     let project = ingest::open_project(ctx, scope, &name, description, actor, now).await?;
     Ok(Upload::NewRun { project, fields: Box::new(fields), entries, named, found })
+}
+
+/// The list of test cases; one without any text is none.
+fn parse(cases: Payload, caps: &Caps) -> Result<(Entries, Warnings), ApiError> {
+    match cases {
+        Payload::Memory(bytes) if bytes.is_empty() => Ok((Entries::default(), Warnings::default())),
+        Payload::Memory(bytes) => {
+            let cases = parse_test_cases(bytes, caps)?;
+            Ok((Entries::Parsed(cases.entries), cases.warnings))
+        }
+        Payload::File(file) => {
+            let (cases, warnings) = read_stored_cases(file, caps)?;
+            Ok((Entries::Stored(cases), warnings))
+        }
+    }
 }
 
 /// Compares what the client says its traces hash to with what arrived; answers
@@ -297,9 +303,10 @@ fn named_traces(form: &Form, found: &mut Warnings) -> Result<Vec<NamedTrace>, Ap
 /// A run to be stored.
 struct Whole {
     fields: RunFields,
-    entries: Vec<TestCaseEntry>,
+    entries: Entries,
     files: Vec<CaseFile>,
     named: Vec<NamedTrace>,
+    held: Option<Reservation>,
 }
 
 async fn store(
@@ -309,9 +316,9 @@ async fn store(
     form: &Form,
     now: Timestamp,
 ) -> Result<(RunId, RunStatus, Warnings), ApiError> {
-    let Whole { fields, entries, files: received, mut named } = whole;
+    let Whole { fields, entries, files: received, mut named, held } = whole;
     let mut found = Warnings::default();
-    let known: HashSet<usize> = entries.iter().map(|entry| entry.index).collect();
+    let known: HashSet<usize> = entries.indices().collect();
     let ignored = |found: &mut Warnings, case| {
         found.add("file_ignored", Some(case), || {
             format!(
@@ -345,7 +352,7 @@ async fn store(
         }
         fits
     });
-    let submission = Submission { fields, entries, files, named_traces: named };
+    let submission = Submission { fields, entries, files, named_traces: named, held };
     let submitted = ingest::submit(ctx, project, submission, now).await?;
     for case in &submitted.missing_traces {
         found.add("blob_missing", Some(*case), || {

@@ -7,6 +7,7 @@ use std::error::Error;
 use axum::response::{IntoResponse, Response};
 use callboard_domain::ids::ProjectId;
 use callboard_store::audit::Target;
+use callboard_store::memory_budget::BudgetExhausted;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
@@ -229,6 +230,15 @@ impl ApiError {
         Self::unavailable("storage_unavailable", "The file storage does not answer; please try again.")
     }
 
+    /// 503 `busy`: other requests hold the memory that this one takes.
+    #[must_use]
+    pub fn busy() -> Self {
+        Self::unavailable(
+            "busy",
+            "Too many large requests are being handled; please send this one again in a few seconds.",
+        )
+    }
+
     /// 503 for a write while migrations are pending.
     #[must_use]
     pub fn migration_pending() -> Self {
@@ -318,6 +328,12 @@ impl std::fmt::Display for Chain<'_> {
             source = error.source();
         }
         Ok(())
+    }
+}
+
+impl From<BudgetExhausted> for ApiError {
+    fn from(_: BudgetExhausted) -> Self {
+        Self::busy()
     }
 }
 

@@ -167,6 +167,7 @@ impl From<BodyError> for ApiError {
         match error {
             BodyError::NotAList => answer.with_data(json!({ "field": "testCases" })),
             BodyError::TooMany { limit } => Self::too_many_items("testCases", limit as u64),
+            BodyError::Unreadable(_) => Self::internal(error),
             BodyError::InvalidUtf8(_) | BodyError::InvalidJson { .. } | BodyError::NotAnObject => answer,
         }
     }

@@ -20,7 +20,7 @@ use http::Extensions;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
 
 use crate::error::ApiError;
-use crate::extract::{Caller, MaxBodyBytes, check_content_type, discard, is_browser_form};
+use crate::extract::{BodyRules, Caller, check_content_type, discard, is_browser_form};
 use crate::front::asks_for_page;
 use crate::idempotency;
 use crate::precondition::{Condition, Readers};
@@ -180,7 +180,7 @@ async fn guard(
         Ok(()) => {
             settle(&state, route).await;
             request.extensions_mut().insert(caller.clone());
-            request.extensions_mut().insert(MaxBodyBytes(limit));
+            request.extensions_mut().insert(BodyRules { limit, budget: state.store().memory().clone() });
             if route.mutates && route.method == Method::Post {
                 idempotency::answer(&state, &identity, limit, request, next).await
             } else {

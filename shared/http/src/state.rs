@@ -18,7 +18,7 @@ use callboard_query::accounts::enabling;
 use callboard_query::ingest::Turns;
 use callboard_query::limits::Limits;
 use callboard_query::{Context, Links, QueryError};
-use callboard_store::{Store, StoreError, boxed};
+use callboard_store::{MemoryBudget, Store, StoreError, boxed};
 use http::HeaderMap;
 use tokio::sync::{OnceCell, watch};
 
@@ -117,7 +117,7 @@ impl AppState {
         let config = Arc::new(config);
         let secrets = Secrets::new(&config.auth_secrets);
         Self {
-            store,
+            store: store.with_memory(MemoryBudget::new(config.body_memory_bytes)),
             gate: Arc::new(gate(&config, &sandbox)),
             cookies: Arc::new(SealedCookies::new(&secrets)),
             process: Arc::new(Process {

@@ -12,7 +12,6 @@ pub mod collect;
 pub mod content;
 pub mod freeing;
 pub mod pool;
-mod room;
 
 use bytes::{Bytes, BytesMut};
 use callboard_domain::ids::{BlobId, ProjectId};
@@ -24,7 +23,7 @@ use crate::db::{Backend, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, Store, StoreError};
 
-pub use room::{IN_MEMORY_BYTES, Room};
+pub use crate::memory_budget::{IN_MEMORY_BYTES, Room};
 
 statements! {
     /// Staged bytes are about to arrive.

@@ -29,6 +29,7 @@ pub mod lanes;
 pub mod links;
 pub mod locators;
 pub mod markers;
+pub mod memory_budget;
 mod migrate;
 pub mod objects;
 pub mod projects;
@@ -62,6 +63,7 @@ use std::sync::Arc;
 pub use async_recursion::async_recursion as boxed;
 pub use db::{Backend, Db, Session};
 pub use error::{Result, StoreError};
+pub use memory_budget::{MemoryBudget, Reservation, Resource};
 pub use objects::Objects;
 pub use statements::{all as all_statements, all_lists};
 
@@ -87,6 +89,7 @@ pub struct StoreConfig {
 pub struct Store {
     db: Db,
     objects: Arc<Objects>,
+    memory: MemoryBudget,
 }
 
 impl Store {
@@ -100,7 +103,7 @@ impl Store {
         let db = Db::connect(&config.database_url, config.max_connections).await?;
         let (endpoint, public) = (config.s3_endpoint.as_deref(), config.s3_public_endpoint.as_deref());
         let objects = Arc::new(Objects::open(&config.storage_url, endpoint, public)?);
-        Ok(Self { db, objects })
+        Ok(Self { db, objects, memory: MemoryBudget::default() })
     }
 
     /// The database.
@@ -113,6 +116,18 @@ impl Store {
     #[must_use]
     pub fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    /// The same store with another budget for what it receives.
+    #[must_use]
+    pub fn with_memory(self, memory: MemoryBudget) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// The budget for what is received.
+    #[must_use]
+    pub const fn memory(&self) -> &MemoryBudget {
+        &self.memory
     }
 
     /// Which database engine answers.

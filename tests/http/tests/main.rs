@@ -5,6 +5,7 @@ mod access;
 mod accounts;
 mod annotations;
 mod arrival;
+mod body_memory;
 mod boundary;
 mod broken;
 mod builders;

@@ -11,7 +11,7 @@ use callboard_domain::time::{Day, Timestamp};
 use callboard_fn_jobs::{Budget, run_due};
 use callboard_query::ingest::{self, AtOnce, IncomingReport, ReportOutcome, UnpackReport};
 use callboard_query::retention::{self, Redate};
-use callboard_store::blobs::{self, IN_MEMORY_BYTES, Room};
+use callboard_store::blobs::{self, IN_MEMORY_BYTES};
 use callboard_store::reports::{self, BegunReport};
 use callboard_store::retention::due;
 use callboard_store::rollups::{self, RunContribution};
@@ -182,7 +182,8 @@ async fn an_upload_that_fell_silent_is_succeeded_and_does_no_harm_when_it_wakes(
 async fn incoming(service: &Service) -> IncomingReport {
     let body = futures::stream::iter([Ok(Bytes::from(small_archive()))]);
     let (store, now) = (service.state().store(), service.state().now());
-    let staged = blobs::stage(store, 1, body, Room::take(IN_MEMORY_BYTES), now).await.expect("staged");
+    let staged =
+        blobs::stage(store, 1, body, store.memory().room(IN_MEMORY_BYTES), now).await.expect("staged");
     IncomingReport { kind: "html".to_owned(), label: None, file_name: "html.gz".to_owned(), staged }
 }
 

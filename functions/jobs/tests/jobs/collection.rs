@@ -9,7 +9,7 @@ use callboard_domain::ids::{BlobId, PackId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_fn_jobs::{Budget, run_due};
 use callboard_query::deletions::DeleteTarget;
-use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, Room, collect, freeing};
+use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, collect, freeing};
 use callboard_store::deletions::{self, DeletionState, NewReceipt, ObjectCount};
 use callboard_store::evidence::{self, PackWriter};
 use callboard_store::{Store, StoreError, jobs, reports};
@@ -26,8 +26,9 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 
 async fn publish(store: &Store, project: ProjectId, content: &str, now: Timestamp) -> BlobRow {
     let body = stream::iter([Ok(Bytes::from(content.to_owned()))]);
-    let staged =
-        blobs::stage(store, project.get(), body, Room::take(IN_MEMORY_BYTES), now).await.expect("staged");
+    let staged = blobs::stage(store, project.get(), body, store.memory().room(IN_MEMORY_BYTES), now)
+        .await
+        .expect("staged");
     staged.publish(store, project, "text/plain", now).await.expect("published")
 }
 
@@ -219,7 +220,8 @@ async fn what_a_crash_left_is_swept_a_day_later() {
         let (project, run) = (ProjectId(1), RunId(1));
         // Bytes in staging, bytes under their final key, a pack, half a report.
         let large = stream::iter((0..40).map(|_| Ok(Bytes::from(vec![7_u8; 64 * 1024]))));
-        let staged = blobs::stage(store, 1, large, Room::take(IN_MEMORY_BYTES), time.now()).await.unwrap();
+        let staged =
+            blobs::stage(store, 1, large, store.memory().room(IN_MEMORY_BYTES), time.now()).await.unwrap();
         let published = publish(store, project, "never linked", time.now()).await;
         let mut packs = Vec::new();
         for _ in 0..2 {

@@ -9,7 +9,7 @@ use callboard_domain::ids::{BlobId, ExecutionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::ingest::{PoolTraces, pool_traces};
 use callboard_store::blobs::content::Content;
-use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, Room, collect, freeing};
+use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, collect, freeing};
 use callboard_store::deletions::{self, NewReceipt};
 use callboard_store::files::{self, FileKind, NewFile};
 use callboard_store::{Backend, Db, Store, unclaimed};
@@ -81,8 +81,9 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 async fn publish(store: &Store, bytes: &[u8], now: Timestamp) -> BlobRow {
     let body = stream::iter([Ok(Bytes::copy_from_slice(bytes))]);
-    let staged =
-        blobs::stage(store, PROJECT.get(), body, Room::take(IN_MEMORY_BYTES), now).await.expect("staged");
+    let staged = blobs::stage(store, PROJECT.get(), body, store.memory().room(IN_MEMORY_BYTES), now)
+        .await
+        .expect("staged");
     staged.publish(store, PROJECT, "application/zip", now).await.expect("published")
 }
 

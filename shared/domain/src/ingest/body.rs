@@ -19,7 +19,7 @@ use crate::text::{InvalidUtf8, is_nested_deeper, quote_unreadable_numbers, repai
 /// Most test cases one request may carry.
 pub const MAX_TEST_CASES: usize = 50_000;
 pub(super) const LIST: &str = "testCases";
-const MAX_DEPTH: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
 /// How deep the parser goes. An object that uses the last level there may be
 /// is read field by field, which spares that level.
 const PARSER_DEPTH: usize = 127;
@@ -39,6 +39,9 @@ pub enum BodyError {
     /// JSON, but not an object.
     #[error("The body must be a JSON object.")]
     NotAnObject,
+    /// The file that holds it cannot be read.
+    #[error("The body could not be read back: {0}.")]
+    Unreadable(String),
     /// `testCases` is something else than a list.
     #[error("testCases must be a list of test cases.")]
     NotAList,
@@ -59,6 +62,7 @@ impl BodyError {
             Self::NotAnObject => "invalid_body",
             Self::NotAList => "invalid_field",
             Self::TooMany { .. } => "too_many_items",
+            Self::Unreadable(_) => "internal_error",
         }
     }
 }

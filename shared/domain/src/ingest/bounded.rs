@@ -37,8 +37,13 @@ impl Room {
 
 /// Reads a JSON text; lists and objects end where there is no room for more.
 pub(super) fn bounded_value(text: &str) -> Result<Value, Error> {
+    bounded_value_in(text, &Room::new())
+}
+
+/// [`bounded_value`] in room that others share.
+pub(super) fn bounded_value_in(text: &str, room: &Room) -> Result<Value, Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Bounded { room: &Room::new() }.deserialize(&mut deserializer)?;
+    let value = Bounded { room }.deserialize(&mut deserializer)?;
     deserializer.end().map(|()| value)
 }
 

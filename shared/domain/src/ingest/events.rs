@@ -13,15 +13,16 @@ use super::bounded::{RawFields, RawList, bounded_value, check};
 use super::caps::Caps;
 use super::lenient::{Given, Maybe, Scalar, as_duration, rounded};
 use super::location::Location;
+use super::test_case::TestCaseEntry;
 use super::test_case_input::TestCaseInput;
 use super::warnings::Warnings;
 use crate::evidence::Browser;
 use crate::text::cut;
 
 /// The key of the token.
-const TOKEN: &str = "streamToken";
+pub(super) const TOKEN: &str = "streamToken";
 /// The key of a single event.
-const SINGLE: &str = "testCase";
+pub(super) const SINGLE: &str = "testCase";
 const MAX_TITLE_CHARS: usize = 2_000;
 const MAX_PATH_CHARS: usize = 1_000;
 const MAX_WORD_CHARS: usize = 60;
@@ -109,6 +110,23 @@ impl EventsBody {
         Ok(Self { size, ..read_leniently(bytes, |text| Self::read(text, caps))? })
     }
 
+    /// A body without events.
+    pub(super) fn with_token(stream_token: Option<String>) -> Self {
+        Self { stream_token, ..Self::default() }
+    }
+
+    /// Takes over what some of its events were read as; answers the results
+    /// among them, which it does not hold.
+    pub(super) fn absorb(&mut self, mut read: Self) -> Vec<TestCaseEntry> {
+        let left = |taken: usize| MAX_PASSING.saturating_sub(taken);
+        self.begun.extend(read.begun.drain(..).take(left(self.begun.len())));
+        self.steps.extend(read.steps.drain(..).take(left(self.steps.len())));
+        self.processed += read.processed;
+        self.ignored += read.ignored;
+        self.completes.warnings.extend(read.completes.warnings);
+        read.completes.entries
+    }
+
     fn read(text: &str, caps: &Caps) -> Result<Self, BodyError> {
         // What cannot be read straight is read piece by piece, which says why.
         let mut body = match straight(text, EventsSeed { caps }) {
@@ -147,7 +165,7 @@ impl EventsBody {
         Ok(body)
     }
 
-    fn add(&mut self, event: Option<TestCaseInput<'_>>, index: usize, caps: &Caps) {
+    pub(super) fn add(&mut self, event: Option<TestCaseInput<'_>>, index: usize, caps: &Caps) {
         let Some(event) = event else {
             self.ignore("invalid_entry", index, "An event that is not an object was ignored.");
             return;
@@ -197,7 +215,7 @@ impl EventsBody {
         self.warnings_mut().add(code, Some(index), || message.to_owned());
     }
 
-    fn warnings_mut(&mut self) -> &mut Warnings {
+    pub(super) fn warnings_mut(&mut self) -> &mut Warnings {
         &mut self.completes.warnings
     }
 }

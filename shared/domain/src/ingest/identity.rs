@@ -40,23 +40,36 @@ pub fn join_suite_path(suite_path: &[String]) -> String {
 /// lines the second gets the describe path `#2`, the third `#3`, whatever
 /// order they came in. Entries without a line stay with the first.
 pub fn tell_apart_by_line(entries: &mut [TestCaseEntry]) {
-    let is_direct = |entry: &TestCaseEntry| entry.suite_path.is_none();
-    let mut places: Vec<(IdentityHash, u32)> = entries
-        .iter()
-        .filter(|entry| is_direct(entry))
-        .filter_map(|entry| Some((entry.identity, entry.line?)))
-        .collect();
-    places.sort_unstable();
-    places.dedup();
-    if !places.is_sorted_by(|one, next| one.0 < next.0) {
-        for entry in entries.iter_mut().filter(|entry| is_direct(entry)) {
-            let Some(line) = entry.line else { continue };
-            let first = places.partition_point(|(identity, _)| *identity < entry.identity);
-            let own = places.partition_point(|place| *place < (entry.identity, line));
-            if own > first {
-                entry.set_suite_path(vec![format!("#{}", own - first + 1)]);
-            }
+    let line = |entry: &TestCaseEntry| entry.line.filter(|_| entry.suite_path.is_none());
+    let numbers = LineNumbers::of(entries.iter().filter_map(|entry| Some((entry.identity, line(entry)?))));
+    for entry in entries {
+        if let Some(number) = line(entry).and_then(|line| numbers.number(entry.identity, line)) {
+            entry.set_suite_path(vec![format!("#{number}")]);
         }
+    }
+}
+
+/// The lines on which tests of one identity begin.
+pub(super) struct LineNumbers(Vec<(IdentityHash, u32)>);
+
+impl LineNumbers {
+    pub(super) fn of(lines: impl Iterator<Item = (IdentityHash, u32)>) -> Self {
+        let mut lines: Vec<_> = lines.collect();
+        lines.sort_unstable();
+        lines.dedup();
+        // Where no two lines share an identity, there is nothing to look for.
+        if lines.is_sorted_by(|one, next| one.0 < next.0) {
+            lines.clear();
+        }
+        Self(lines)
+    }
+
+    /// From 2 on, which of the tests of its identity begins on this line; `None` for the
+    /// first.
+    pub(super) fn number(&self, identity: IdentityHash, line: u32) -> Option<usize> {
+        let first = self.0.partition_point(|(other, _)| *other < identity);
+        let own = self.0.partition_point(|place| *place < (identity, line));
+        (own > first).then_some(own - first + 1)
     }
 }
 

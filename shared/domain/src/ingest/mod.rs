@@ -22,6 +22,7 @@ mod metadata;
 mod run_fields;
 mod run_parts;
 mod status_words;
+mod stored;
 mod test_case;
 mod test_case_input;
 #[cfg(test)]
@@ -43,6 +44,9 @@ pub use metadata::{MAX_METADATA_BYTES, Origin, bounded_metadata};
 pub use run_fields::{Need, RunFields, project_name};
 pub use run_parts::{ClaimedTotals, FilterDetails, Shard};
 pub use status_words::{ClaimedResult, run_result, test_result};
+pub use stored::{
+    StoredCases, StoredEvents, StoredSubmit, read_stored_cases, read_stored_events, read_stored_submit,
+};
 pub use test_case::{AttemptSummary, EvidenceCounts, TestCaseEntry, VitalsSummary};
 pub(crate) use test_case::{MAX_PATH_BYTES, MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS};
 pub use test_case_input::TestCaseInput;

@@ -130,6 +130,8 @@ pub struct Config {
     pub max_upload_bytes: u64,
     /// Largest events body, bytes, inflated.
     pub max_events_bytes: u64,
+    /// Memory for the bodies of all requests together, bytes.
+    pub body_memory_bytes: u64,
     /// How long to wait for the clients of a run.
     pub patience: Patience,
     /// Seconds after which a live stream ends.
@@ -256,6 +258,7 @@ fn read(reader: &Reader) -> Config {
             stale_ms: narrow(reader.number(&registry::RUN_STALE_MS)),
             shard_wait_ms: narrow(reader.number(&registry::SHARD_WAIT_MS)),
             setup_ms: narrow(reader.number(&registry::SETUP_STALE_MS)),
+        body_memory_bytes: reader.number(&registry::BODY_MEMORY_BYTES),
             finalizing_ms: narrow(reader.number(&registry::FINALIZING_STALE_MS)),
             shard_join_ms: narrow(reader.number(&registry::SHARD_JOIN_MS)),
         },
@@ -334,6 +337,21 @@ fn refuse_what_cannot_work(reader: &Reader, config: &Config) {
     if config.database_url.starts_with("sqlite:") {
         reader.refuse(
             &registry::DATABASE_URL,
+    // Uploads are streamed to the object store and never held.
+    let held = [
+        (&registry::MAX_SUBMIT_BYTES, config.max_submit_bytes),
+        (&registry::MAX_EVENTS_BYTES, config.max_events_bytes),
+    ];
+    for (variable, bytes) in held.into_iter().filter(|(_, bytes)| *bytes > config.body_memory_bytes) {
+        reader.refuse(
+            variable,
+            format!(
+                "({bytes}) must not be larger than {} ({}): a body that can never be admitted would be refused for ever",
+                registry::BODY_MEMORY_BYTES.name,
+                config.body_memory_bytes
+            ),
+        );
+    }
             "must name a PostgreSQL server (postgres://…) when running as a function: instances share \
              nothing and lose their disk, so SQLite would lose results",
         );
@@ -522,6 +540,18 @@ mod tests {
             assert!(refused(&[("SERVICE_AUTH_ENABLED", value)]).contains("SERVICE_AUTH_SECRET is required"));
             let secret = ("SERVICE_AUTH_SECRET", "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15");
             assert!(read(&[("SERVICE_AUTH_ENABLED", value), secret]).unwrap().auth_enabled);
+    #[test]
+    fn body_limits_above_the_memory_for_bodies_are_refused_with_both_settings() {
+        let small = ("SERVICE_BODY_MEMORY_BYTES", "67108864");
+        let text = refused(&[small]);
+        assert!(text.starts_with("SERVICE_INGEST_MAX_SUBMIT_BYTES (134217728) must not be larger"), "{text}");
+        assert!(text.contains("SERVICE_BODY_MEMORY_BYTES (67108864)"), "{text}");
+        let submit = ("SERVICE_INGEST_MAX_SUBMIT_BYTES", "67108864");
+        assert!(read(&[small, submit]).is_ok());
+        let events = refused(&[small, submit, ("SERVICE_INGEST_MAX_EVENTS_BYTES", "67108865")]);
+        assert!(events.starts_with("SERVICE_INGEST_MAX_EVENTS_BYTES (67108865)"), "{events}");
+    }
+
         }
         assert!(refused(&[("SERVICE_AUTH_ENABLED", "yes")]).contains("got \"yes\""));
         for value in ["", "false", "False"] {

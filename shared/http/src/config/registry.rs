@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use callboard_auth::password;
 use callboard_domain::ingest::Caps;
+use callboard_store::memory_budget;
 
 /// One variable.
 #[derive(Debug, Clone, Copy)]
@@ -298,6 +299,15 @@ pub const MAX_EVENTS_BYTES: Variable = number(
     1024 * MIB,
     "Largest body of `POST /api/test-runs/{id}/events`, inflated.",
 );
+/// `SERVICE_BODY_MEMORY_BYTES`
+pub const BODY_MEMORY_BYTES: Variable = number(
+    "SERVICE_BODY_MEMORY_BYTES",
+    memory_budget::DEFAULT_MEMORY_BYTES,
+    memory_budget::MIN_MEMORY_BYTES,
+    64 * 1024 * MIB,
+    "Memory for the bodies of all requests together. JSON above 8 MiB goes to temporary files (in `TMPDIR`) of at most four \
+     times this size. A request that finds no room within 10 s is answered 503 with `Retry-After`.",
+);
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// `SERVICE_RUN_STALE_MS`
 pub const RUN_STALE_MS: Variable = number(
@@ -444,6 +454,7 @@ const OWN: &[Variable] = &[
 ];
 
 /// Every variable, in the order of the table. The caps on evidence are
+    BODY_MEMORY_BYTES,
 /// declared beside the code that cuts.
 #[must_use]
 pub fn variables() -> Vec<Variable> {

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
 use bytes::{Bytes, BytesMut};
+use callboard_store::MemoryBudget;
 use futures::{Stream, StreamExt};
+use http::Extensions;
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::error::ApiError;
@@ -23,10 +25,22 @@ const LEAST_BYTES: u64 = 1024;
 const DISCARD_BYTES: u64 = 64 * 1024 * 1024;
 const DISCARD_TIME: Duration = Duration::from_secs(5);
 
-/// The largest body of this route in bytes, as the route table and the
-/// configuration say. Set by the checks before the handler.
-#[derive(Debug, Clone, Copy)]
-pub struct MaxBodyBytes(pub u64);
+/// What holds for the body of a request. Set by the checks before the handler.
+#[derive(Debug, Clone)]
+pub struct BodyRules {
+    /// The largest body of this route in bytes, as the route table and the
+    /// configuration say.
+    pub limit: u64,
+    /// Where its memory comes from.
+    pub budget: MemoryBudget,
+}
+
+impl BodyRules {
+    pub(super) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
+        let rules = extensions.get::<Self>().cloned();
+        rules.ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))
+    }
+}
 
 /// Why a body could not be read to its end.
 #[derive(Debug, thiserror::Error)]

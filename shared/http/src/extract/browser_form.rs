@@ -9,7 +9,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use url::form_urlencoded;
 
-use super::body::{MaxBodyBytes, limited_bytes};
+use super::body::{BodyRules, limited_bytes};
 use crate::error::ApiError;
 
 /// Longest address one is sent back to.
@@ -23,11 +23,9 @@ impl<S: Sync> FromRequest<S> for BrowserForm {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
-        let limit = request
-            .extensions()
-            .get::<MaxBodyBytes>()
-            .ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))?
-            .0;
+        let BodyRules { limit, budget } = BodyRules::of(request.extensions())?;
+        let mut reservation = budget.reserve();
+        reservation.grow_to(limit).await?;
         let bytes = limited_bytes(request.into_body(), limit)
             .await
             .map_err(|error| error.into_api("invalid_body"))?;

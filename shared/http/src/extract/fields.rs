@@ -30,7 +30,7 @@ impl<S: Sync> FromRequest<S> for Fields {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let JsonBytes(bytes) = JsonBytes::from_request(request, state).await?;
+        let JsonBytes { bytes, reservation: _reservation } = JsonBytes::from_request(request, state).await?;
         let read = serde_json::from_slice(&bytes).or_else(|error| {
             let repaired = repair_json_text(bytes).map_err(|_| error)?;
             serde_json::from_str(&repaired)

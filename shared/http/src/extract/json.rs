@@ -5,47 +5,53 @@ use std::io::Write;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
 use callboard_domain::text::repair_json_text;
+use callboard_store::Reservation;
 use flate2::write::MultiGzDecoder;
 use futures::StreamExt;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde::de::DeserializeOwned;
 
-use super::body::{CountedBody, MaxBodyBytes};
+use super::body::{BodyRules, CountedBody};
+use super::payload::{Collector, Payload, Received};
 use crate::error::ApiError;
 
 /// Code of a body whose bytes did not arrive.
 const CODE: &str = "invalid_json";
-/// From this size on a body is read off the async threads: others wait for those.
-const LARGE_BODY_BYTES: usize = 128 * 1024;
-/// Most bytes allocated on the word of a Content-Length.
-const TRUSTED_LENGTH: usize = 1024 * 1024;
+/// Compressed bytes that are inflated at a time: they become a thousand times as
+/// many at most.
+const INFLATED_AT_A_TIME: usize = 1024;
 
 /// The bytes of a JSON body: of an acceptable type, inflated, within the
 /// route's limit. For readers that are more lenient than a type can be.
-#[derive(Debug, Clone)]
-pub struct JsonBytes(pub Vec<u8>);
+#[derive(Debug)]
+pub struct JsonBytes {
+    /// The body.
+    pub bytes: Vec<u8>,
+    /// What it holds of the budget for bodies.
+    pub reservation: Reservation,
+}
 
 impl JsonBytes {
     /// What `read` makes of them; of many bytes off the async threads.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// 503 when there is no room for that, or those of `read`.
     pub async fn read<T, E>(
         self,
         read: impl FnOnce(Vec<u8>) -> Result<T, E> + Send + 'static,
-    ) -> Result<T, ApiError>
+    ) -> Result<(T, Reservation), ApiError>
     where
         T: Send + 'static,
         E: Into<ApiError> + Send + 'static,
     {
-        let Self(bytes) = self;
-        if bytes.len() < LARGE_BODY_BYTES {
-            return read(bytes).map_err(Into::into);
-        }
-        let read = tokio::task::spawn_blocking(move || read(bytes));
-        read.await.map_err(ApiError::internal)?.map_err(Into::into)
+        let received = Received::of(Payload::Memory(self.bytes), self.reservation);
+        let read = move |payload: Payload| -> Result<T, ApiError> {
+            read(payload.into_bytes().map_err(ApiError::internal)?).map_err(Into::into)
+        };
+        received.read(read).await
     }
 }
 
@@ -53,20 +59,56 @@ impl<S: Sync> FromRequest<S> for JsonBytes {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
-        let (parts, body) = request.into_parts();
-        check_content_type(&parts.headers)?;
-        let encoding = Encoding::of(&parts.headers)?;
-        let limit = parts
-            .extensions
-            .get::<MaxBodyBytes>()
-            .ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))?
-            .0;
-        match encoding {
-            Encoding::Identity => whole(body, limit).await,
-            Encoding::Gzip => inflated(body, limit).await,
-        }
-        .map(Self)
+        let (payload, reservation) = received(request, Collector::in_memory).await?.into_parts();
+        Ok(Self { bytes: payload.into_bytes().map_err(ApiError::internal)?, reservation })
     }
+}
+
+/// A JSON body that may be too large for memory, of an acceptable type,
+/// inflated, within the route's limit.
+#[derive(Debug)]
+pub struct JsonPayload(pub Received);
+
+impl JsonPayload {
+    /// As [`Received::read`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read<T, E>(
+        self,
+        read: impl FnOnce(Payload) -> Result<T, E> + Send + 'static,
+    ) -> Result<(T, Reservation), ApiError>
+    where
+        T: Send + 'static,
+        E: Into<ApiError> + Send + 'static,
+    {
+        self.0.read(read).await
+    }
+}
+
+impl<S: Sync> FromRequest<S> for JsonPayload {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
+        received(request, Collector::spilling).await.map(Self)
+    }
+}
+
+async fn received(
+    request: Request,
+    collector: impl FnOnce(&Reservation, u64) -> Collector,
+) -> Result<Received, ApiError> {
+    let (parts, body) = request.into_parts();
+    check_content_type(&parts.headers)?;
+    let encoding = Encoding::of(&parts.headers)?;
+    let BodyRules { limit, budget } = BodyRules::of(&parts.extensions)?;
+    let mut held = budget.reserve();
+    let mut collector = collector(&held, limit);
+    match encoding {
+        Encoding::Identity => whole(body, limit, &mut collector, &mut held).await?,
+        Encoding::Gzip => inflated(body, limit, &mut collector, &mut held).await?,
+    }
+    Ok(Received::of(collector.finish(&mut held).await?, held))
 }
 
 /// A JSON body as a `T`. Unknown keys are ignored; NUL and lone surrogate
@@ -78,7 +120,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let JsonBytes(bytes) = JsonBytes::from_request(request, state).await?;
+        let JsonBytes { bytes, reservation: _reservation } = JsonBytes::from_request(request, state).await?;
         let text =
             repair_json_text(bytes).map_err(|_| ApiError::invalid_json("The body is not valid UTF-8."))?;
         serde_json::from_str(&text).map(Self).map_err(|error| match error.classify() {
@@ -121,58 +163,50 @@ pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-async fn whole(body: Body, limit: u64) -> Result<Vec<u8>, ApiError> {
-    use http_body::Body as _;
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(TRUSTED_LENGTH);
-    let mut whole = Vec::with_capacity(announced.min(TRUSTED_LENGTH));
-    let mut body = CountedBody::new(body, limit);
-    while let Some(piece) = body.next().await {
-        whole.extend_from_slice(&piece.map_err(|error| error.into_api(CODE))?);
-    }
-    Ok(whole)
-}
-
-async fn inflated(body: Body, limit: u64) -> Result<Vec<u8>, ApiError> {
-    let mut decoder = MultiGzDecoder::new(Bounded { bytes: Vec::new(), limit });
-    let mut body = CountedBody::new(body, limit);
-    while let Some(piece) = body.next().await {
-        let piece = piece.map_err(|error| error.into_api(CODE))?;
-        decoder.write_all(&piece).map_err(|error| inflating_failed(&error, limit))?;
-    }
-    decoder.finish().map(|bounded| bounded.bytes).map_err(|error| inflating_failed(&error, limit))
-}
-
-fn inflating_failed(error: &std::io::Error, limit: u64) -> ApiError {
-    if error.kind() == std::io::ErrorKind::FileTooLarge {
-        ApiError::body_too_large(limit)
-    } else {
-        ApiError::invalid_json("The body is not valid gzip.")
-    }
-}
-
-/// Takes inflated bytes up to a limit, so a small body cannot become a large
-/// one.
-struct Bounded {
-    bytes: Vec<u8>,
+async fn whole(
+    body: Body,
     limit: u64,
+    collector: &mut Collector,
+    held: &mut Reservation,
+) -> Result<(), ApiError> {
+    use http_body::Body as _;
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    collector.expect(held, announced).await?;
+    let mut body = CountedBody::new(body, limit);
+    while let Some(piece) = body.next().await {
+        collector.add(held, &piece.map_err(|error| error.into_api(CODE))?).await?;
+    }
+    Ok(())
 }
 
-impl Write for Bounded {
-    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
-        if (self.bytes.len() + piece.len()) as u64 > self.limit {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
+/// A small body cannot become a large one: it is inflated little by little, and
+/// the collector counts what comes out.
+async fn inflated(
+    body: Body,
+    limit: u64,
+    collector: &mut Collector,
+    held: &mut Reservation,
+) -> Result<(), ApiError> {
+    let invalid = |_| ApiError::invalid_json("The body is not valid gzip.");
+    let mut decoder = MultiGzDecoder::new(Vec::new());
+    let mut body = CountedBody::new(body, limit);
+    while let Some(piece) = body.next().await {
+        let piece: Bytes = piece.map_err(|error| error.into_api(CODE))?;
+        for piece in piece.chunks(INFLATED_AT_A_TIME) {
+            decoder.write_all(piece).map_err(invalid)?;
+            collector.add(held, decoder.get_ref()).await?;
+            decoder.get_mut().clear();
         }
-        self.bytes.extend_from_slice(piece);
-        Ok(piece.len())
+        // Inflating is work: others have their turn in between.
+        tokio::task::coop::consume_budget().await;
     }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+    let rest = decoder.finish().map_err(invalid)?;
+    collector.add(held, &rest).await
 }
 
 #[cfg(test)]
 mod tests {
+    use callboard_store::MemoryBudget;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use serde_json::{Value, json};
@@ -189,7 +223,7 @@ mod tests {
 
     async fn read(headers: &[(&str, &str)], body: impl Into<Body>) -> Result<Value, ApiError> {
         let mut request = Request::new(body.into());
-        request.extensions_mut().insert(MaxBodyBytes(LIMIT));
+        request.extensions_mut().insert(BodyRules { limit: LIMIT, budget: MemoryBudget::default() });
         for (name, value) in headers {
             let name: http::HeaderName = name.parse().unwrap();
             request.headers_mut().insert(name, value.parse().unwrap());

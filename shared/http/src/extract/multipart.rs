@@ -10,10 +10,12 @@ use std::task::{Context, Poll};
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
+use callboard_store::Reservation;
 use futures::{Stream, StreamExt};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 
-use super::body::{BodyError, CountedBody, MaxBodyBytes};
+use super::body::{BodyError, BodyRules, CountedBody};
+use super::payload::{Collector, Payload};
 use crate::error::ApiError;
 
 /// Most parts of one form.
@@ -33,6 +35,7 @@ pub struct Multipart {
     current: Option<multer::Field<'static>>,
     parts: usize,
     pending: Arc<AtomicUsize>,
+    reservation: Reservation,
 }
 
 /// One part of a form. Its content is read with [`Part::chunk`] or as a whole;
@@ -56,20 +59,16 @@ impl<S: Sync> FromRequest<S> for Multipart {
             multer::Error::NoBoundary => ApiError::invalid_multipart("The content type names no boundary."),
             _ => ApiError::invalid_multipart("The body must be a form, sent as multipart/form-data."),
         })?;
-        let limit = parts
-            .extensions
-            .get::<MaxBodyBytes>()
-            .ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))?
-            .0;
-        Ok(Self::new(CountedBody::new(body, limit), boundary))
+        let BodyRules { limit, budget } = BodyRules::of(&parts.extensions)?;
+        Ok(Self::new(CountedBody::new(body, limit), boundary, budget.reserve()))
     }
 }
 
 impl Multipart {
-    fn new(body: CountedBody, boundary: String) -> Self {
+    fn new(body: CountedBody, boundary: String, reservation: Reservation) -> Self {
         let pending = Arc::new(AtomicUsize::new(0));
         let paced = Paced { body, pieces: VecDeque::new(), rest: false, pending: Arc::clone(&pending) };
-        Self { form: multer::Multipart::new(paced, boundary), current: None, parts: 0, pending }
+        Self { form: multer::Multipart::new(paced, boundary), current: None, parts: 0, pending, reservation }
     }
 
     /// The next part; `None` after the closing boundary.
@@ -99,6 +98,12 @@ impl Multipart {
             field.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
         self.current = Some(field);
         Ok(Some(Part { form: self, name, file_name, content_type }))
+    }
+
+    /// What the parts that were read as a whole hold of the budget for bodies.
+    #[must_use]
+    pub fn into_reservation(self) -> Reservation {
+        self.reservation
     }
 
     async fn next_chunk(&mut self) -> Result<Option<Bytes>, ApiError> {
@@ -153,19 +158,30 @@ impl Part<'_> {
         }))
     }
 
-    /// The whole content.
+    /// The whole content, in memory.
     ///
     /// # Errors
-    /// 413 `body_too_large` above `limit` bytes; as [`Multipart::next_part`].
+    /// 413 `body_too_large` above `limit` bytes, 503 when there is no room for
+    /// it; as [`Multipart::next_part`].
     pub async fn bytes(&mut self, limit: u64) -> Result<Vec<u8>, ApiError> {
-        let mut whole = Vec::new();
+        let collector = Collector::in_memory(&self.form.reservation, limit);
+        self.collect(collector).await?.into_bytes().map_err(ApiError::internal)
+    }
+
+    /// The whole content, which may be too large for memory.
+    ///
+    /// # Errors
+    /// As [`Part::bytes`].
+    pub async fn payload(&mut self, limit: u64) -> Result<Payload, ApiError> {
+        let collector = Collector::spilling(&self.form.reservation, limit);
+        self.collect(collector).await
+    }
+
+    async fn collect(&mut self, mut collector: Collector) -> Result<Payload, ApiError> {
         while let Some(chunk) = self.chunk().await? {
-            if (whole.len() + chunk.len()) as u64 > limit {
-                return Err(ApiError::body_too_large(limit));
-            }
-            whole.extend_from_slice(&chunk);
+            collector.add(&mut self.form.reservation, &chunk).await?;
         }
-        Ok(whole)
+        collector.finish(&mut self.form.reservation).await
     }
 
     /// The whole content as text.
@@ -255,6 +271,7 @@ impl Stream for Paced {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use callboard_store::MemoryBudget;
     use proptest::prelude::*;
 
     use super::*;
@@ -279,7 +296,7 @@ mod tests {
         let chunks: Vec<_> =
             body.chunks(chunk).map(|bytes| Ok::<_, std::io::Error>(Bytes::copy_from_slice(bytes))).collect();
         let body = Body::from_stream(futures::stream::iter(chunks));
-        Multipart::new(CountedBody::new(body, limit), BOUNDARY.to_owned())
+        Multipart::new(CountedBody::new(body, limit), BOUNDARY.to_owned(), MemoryBudget::default().reserve())
     }
 
     async fn read_all(mut form: Multipart) -> Result<Vec<(String, Vec<u8>)>, ApiError> {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use callboard_domain::ids::RunId;
-use callboard_domain::ingest::{EventsBody, RunFields, TestCaseEntry, Warnings};
+use callboard_domain::ingest::{BodyError, EventsBody, RunFields, StoredEvents, TestCaseEntry, Warnings};
 use callboard_domain::run_life::SlotState;
 use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::time::Timestamp;
@@ -15,9 +15,10 @@ use callboard_store::runs::{self, slots};
 use sha2::{Digest as _, Sha256};
 
 use super::announce;
-use super::bearer::{self, Bearer, Claim, Fed};
+use super::bearer::{self, Bearer, Claim, Fed, Sender};
 use super::counting;
 use super::describing::{self, Plan};
+use super::entries;
 use super::intake::{self, Call};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::ready::{Look, Ready};
@@ -62,6 +63,40 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
     } else {
         intake::keep_asking_first(ctx, &claim, passing, entries).await
     };
+    let inserted = apply_kept(ctx, run, sender, kept).await?;
+    Ok(EventsTaken { processed, inserted, ignored, warnings: completes.warnings })
+}
+
+/// [`events`] of a body that is too large for memory.
+///
+/// # Errors
+/// As [`events`].
+#[boxed]
+pub async fn stored_events(
+    ctx: &Context,
+    run: RunId,
+    body: StoredEvents,
+    now: Timestamp,
+) -> Result<EventsTaken> {
+    let StoredEvents { events, completes: mut cases } = body;
+    let EventsBody { stream_token, begun, steps, completes, processed, ignored, .. } = events;
+    let named = tokio::task::spawn_blocking(move || {
+        let mut keys = Keys::with_capacity(cases.len());
+        let named = (0..cases.len()).map(|position| Ok(keys.next(&cases.read(position)?)));
+        let named: Result<Vec<i64>, BodyError> = named.collect();
+        named.map(|named| (cases, named))
+    });
+    let named = named.await.map_err(|_| StoreError::Damaged("results could not be read"))?;
+    let (cases, keys) = named.map_err(entries::unreadable)?;
+    let claim = Claim::of(run, stream_token.as_deref(), keys, now)?;
+    let passing = begun.iter().map(announce::test_begun).chain(steps.iter().map(announce::step)).collect();
+    let kept = intake::keep_stored(ctx, &claim, passing, cases).await;
+    let inserted = apply_kept(ctx, run, claim.sender(), kept).await?;
+    Ok(EventsTaken { processed, inserted, ignored, warnings: completes.warnings })
+}
+
+/// Has what was kept applied to the run; answers how many attempts nobody knew of.
+async fn apply_kept(ctx: &Context, run: RunId, sender: Sender, kept: Result<Fed>) -> Result<usize> {
     ctx.turns.note(sender, kept.is_ok());
     let Fed { project, goes_on, inserted, .. } = kept?;
     let _arrival = ctx.turns.arrival();
@@ -71,23 +106,31 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
         // The answer says that the run goes on again.
         intake::fold(ctx, project, run).await?;
     }
-    Ok(EventsTaken { processed, inserted, ignored, warnings: completes.warnings })
+    Ok(inserted)
 }
 
 /// Names of the attempts of a request within their run: the same when they are
 /// sent again. Attempts that one request does not tell apart are repetitions.
 fn keys_of(entries: &[TestCaseEntry]) -> Vec<i64> {
-    let mut repeated: HashMap<i64, u32> = HashMap::with_capacity(entries.len());
-    entries
-        .iter()
-        .map(|entry| {
-            let key = key_of(entry, 0);
-            let times = repeated.entry(key).or_insert(0);
-            let of_these = if entry.started_at.is_none() { *times } else { 0 };
-            *times += 1;
-            if of_these == 0 { key } else { key_of(entry, of_these) }
-        })
-        .collect()
+    let mut keys = Keys::with_capacity(entries.len());
+    entries.iter().map(|entry| keys.next(entry)).collect()
+}
+
+/// How often each name was given.
+struct Keys(HashMap<i64, u32>);
+
+impl Keys {
+    fn with_capacity(entries: usize) -> Self {
+        Self(HashMap::with_capacity(entries))
+    }
+
+    fn next(&mut self, entry: &TestCaseEntry) -> i64 {
+        let key = key_of(entry, 0);
+        let times = self.0.entry(key).or_insert(0);
+        let of_these = if entry.started_at.is_none() { *times } else { 0 };
+        *times += 1;
+        if of_these == 0 { key } else { key_of(entry, of_these) }
+    }
 }
 
 fn key_of(entry: &TestCaseEntry, repetition: u32) -> i64 {

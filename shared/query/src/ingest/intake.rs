@@ -10,10 +10,11 @@
 //! not find.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use callboard_domain::endpoints::Captured;
 use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
-use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
+use callboard_domain::ingest::{IdentityHash, StoredCases, TestCaseEntry};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::evidence::{self, FilledPack, Frame};
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::announce::Shown;
 use super::bearer::{self, Claim, Fed};
 use super::counting;
+use super::entries;
 use super::locked::LockedRun;
 use super::packing::Packed;
 use super::ready::Look;
@@ -207,6 +209,32 @@ async fn place_packs(session: &mut Session, origin: Origin, calls: &[Call]) -> R
         packs.push(call.packed.keep(session, (project, run), &mut ids, at).await?);
     }
     Ok(packs)
+}
+
+/// Keeps the results of a request that lie in a file: part by part, since together
+/// they do not fit into memory. Where it breaks off, what was kept is known when the
+/// client sends it again.
+pub(super) async fn keep_stored(
+    ctx: &Context,
+    claim: &Claim,
+    mut passing: Vec<NewEvent>,
+    cases: StoredCases,
+) -> Result<Fed> {
+    let fed = bearer::recognise_feeder(ctx, claim).await?;
+    let origin = Origin::of(claim, &fed);
+    let parts = cases.parts(MOST_IN_ROW, entries::PART_BYTES);
+    let cases = Arc::new(Mutex::new(cases));
+    for positions in parts {
+        let keys = positions.iter().filter_map(|position| claim.keys.get(*position).copied()).collect();
+        let look = |shown: &mut HashMap<usize, Shown>, entry: &TestCaseEntry| {
+            shown.extend(Shown::of(entry).map(|of_entry| (entry.index, of_entry)));
+        };
+        let (entries, packing, shown) = entries::read_stored(&cases, positions, HashMap::new(), look).await?;
+        let packed = Packed::placed(ctx, origin.project, Some(origin.run), packing, origin.at).await?;
+        let call = Call::of(ctx, packed, std::mem::take(&mut passing), shown, entries, keys)?;
+        keep_alone(ctx, origin, &[call]).await?;
+    }
+    Ok(fed)
 }
 
 /// Keeps calls of a client, with the evidence they brought; the caller commits.

@@ -24,6 +24,7 @@ mod completion;
 mod counting;
 mod describing;
 mod drafting;
+mod entries;
 mod feeding;
 mod files;
 mod following;
@@ -64,7 +65,8 @@ pub use case_files::{CaseFiles, CaseFilesTaken, case_files, is_sending, may_feed
 pub use causes::classify;
 pub use completion::{Checked, Completion, Recompute, check_run};
 pub(crate) use counting::{Pace, count_until, counted, counted_in};
-pub use feeding::{EventsTaken, events, finish, heartbeat};
+pub use entries::Entries;
+pub use feeding::{EventsTaken, events, finish, heartbeat, stored_events};
 pub use files::{FileKindHint, IncomingFile, kind_of, recognise};
 pub use following::{CompareBehind, compare_behind};
 pub(crate) use following::{Followed, queue_behind};

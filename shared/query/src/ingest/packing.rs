@@ -37,6 +37,40 @@ enum PackedBytes {
     InObject { pack: WrittenPack, frames: Vec<(usize, Frame)> },
 }
 
+/// Evidence that is being packed.
+#[derive(Debug, Default)]
+pub(super) struct Packing {
+    writer: PackWriter,
+    frames: Vec<(usize, Frame)>,
+    requests: Captured,
+}
+
+impl Packing {
+    fn of(evidence: &[(usize, Box<Evidence>)]) -> Result<Self, StoreError> {
+        let mut packing = Self::default();
+        for (index, evidence) in evidence {
+            packing.add(*index, evidence)?;
+        }
+        Ok(packing)
+    }
+
+    /// Adds that of an entry.
+    pub(super) fn add(&mut self, index: usize, evidence: &Evidence) -> Result<(), StoreError> {
+        self.requests.take(index, &evidence.network_requests);
+        self.frames.push((index, self.writer.add(evidence)?));
+        Ok(())
+    }
+
+    fn filled(self) -> Packed {
+        let Self { writer, frames, requests } = self;
+        if frames.is_empty() {
+            return Packed::default();
+        }
+        let bytes = PackedBytes::WithRows { pack: writer.filled(), frames };
+        Packed { bytes, requests, reserved: None }
+    }
+}
+
 /// Where the evidence of a request lies for one of its transactions.
 pub(super) struct Placed {
     pack: Option<PackId>,
@@ -61,8 +95,20 @@ impl Packed {
             return Ok(Self::default());
         }
         // Compressing megabytes would hold up other requests of this thread.
-        let packed = tokio::task::spawn_blocking(move || Self::of(&evidence));
+        let packed = tokio::task::spawn_blocking(move || Packing::of(&evidence));
         let packed = packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
+        Self::placed(ctx, project, known, packed, now).await
+    }
+
+    /// [`Packed::write`] of evidence that was packed already.
+    pub(super) async fn placed(
+        ctx: &Context,
+        project: ProjectId,
+        known: Option<RunId>,
+        packing: Packing,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let packed = packing.filled();
         let Self { bytes: PackedBytes::WithRows { pack, frames }, requests, .. } = packed else {
             return Ok(packed);
         };
@@ -86,22 +132,7 @@ impl Packed {
 
     /// [`Packed::write`] for little evidence, which always goes with the rows.
     pub(super) fn small(entries: &mut [TestCaseEntry]) -> Result<Self> {
-        Ok(Self::of(&taken(entries))?)
-    }
-
-    fn of(evidence: &[(usize, Box<Evidence>)]) -> Result<Self, StoreError> {
-        if evidence.is_empty() {
-            return Ok(Self::default());
-        }
-        let mut writer = PackWriter::default();
-        let mut frames: Vec<(usize, Frame)> = Vec::with_capacity(evidence.len());
-        let mut requests = Captured::default();
-        for (index, evidence) in evidence {
-            requests.take(*index, &evidence.network_requests);
-            frames.push((*index, writer.add(evidence)?));
-        }
-        let bytes = PackedBytes::WithRows { pack: writer.filled(), frames };
-        Ok(Self { bytes, requests, reserved: None })
+        Ok(Packing::of(&taken(entries))?.filled())
     }
 
     /// Where the evidence of each entry lies in the pack, by index of the entry.

@@ -5,21 +5,20 @@ use std::collections::HashMap;
 use callboard_auth::scope::{Authorized, Denied, Scope};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
-use callboard_domain::ingest::{RunFields, TestCaseEntry};
+use callboard_domain::ingest::RunFields;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
-use callboard_store::StoreError;
 use callboard_store::audit::{self, Actor, AuditEvent, Target};
+use callboard_store::{Reservation, StoreError};
 use callboard_store::{blobs, boxed, projects, runs};
 
 use super::counting;
+use super::entries::Entries;
 use super::files::{self, IncomingFile, PublishedFile};
 use super::intake;
 use super::keys::batch_keys;
-use super::merging;
 use super::opening::{Opening, Purpose};
-use super::packing::Packed;
 use super::writer::{Writer, Written};
 use crate::{Context, Entity, QueryError, Result};
 
@@ -29,11 +28,14 @@ pub struct Submission {
     /// Fields of the run.
     pub fields: RunFields,
     /// Its test cases, one entry per attempt.
-    pub entries: Vec<TestCaseEntry>,
+    pub entries: Entries,
     /// Files of its test cases.
     pub files: Vec<IncomingFile>,
     /// Traces that the client takes for stored.
     pub named_traces: Vec<NamedTrace>,
+    /// What it holds of the budget for bodies until it is stored, whether its
+    /// client waits for that or not.
+    pub held: Option<Reservation>,
 }
 
 /// A trace of which only the hash came.
@@ -166,10 +168,10 @@ async fn write_submission(
     now: Timestamp,
 ) -> Result<Submitted> {
     let arrival = ctx.turns.arrival();
-    let Submission { fields, mut entries, files: incoming, named_traces } = submission;
+    let Submission { fields, mut entries, files: incoming, named_traces, held: _held } = submission;
     let start = fields.start_time.unwrap_or(now);
     let keys = batch_keys(&fields, start);
-    let span = span_of(&entries);
+    let span = entries.span_ms();
     let opening = Opening { ctx, project, fields: &fields, start, keys, purpose: Purpose::Batch, now };
 
     let mut files: HashMap<usize, Vec<PublishedFile>> = HashMap::new();
@@ -177,15 +179,14 @@ async fn write_submission(
         let file = files::publish(ctx, project, file, now).await?;
         files.entry(file.entry).or_default().push(file);
     }
-    let missing_traces = add_stored(ctx, project, &named_traces, &entries, &mut files).await?;
+    let missing_traces = add_stored(ctx, project, &named_traces, &mut entries, &mut files).await?;
     let known = opening.look(&mut ctx.store.db().read().await?).await?.run();
     if let Some(run) = known {
         intake::fold(ctx, project, run).await?;
     }
-    let packed = Packed::write(ctx, project, known, &mut entries, now).await?;
-    let groups = merging::group(vec![entries]);
-    let mut writer = Writer { opening, span, files, packed, recorded: None, begun: None };
-    let written = writer.write(&groups).await;
+    let mut parts = entries.into_parts();
+    let mut writer = Writer::new(opening, span, files, known);
+    let written = writer.write(&mut parts).await;
     writer.clean_up(written.as_ref().err()).await;
     let Written { run, is_known, executions } = written?;
     drop(arrival);
@@ -209,18 +210,17 @@ async fn add_stored(
     ctx: &Context,
     project: ProjectId,
     named: &[NamedTrace],
-    entries: &[TestCaseEntry],
+    entries: &mut Entries,
     files: &mut HashMap<usize, Vec<PublishedFile>>,
 ) -> Result<Vec<usize>> {
     let mut missing = Vec::new();
     if named.is_empty() {
         return Ok(missing);
     }
-    let titles: HashMap<usize, &str> =
-        entries.iter().map(|entry| (entry.index, entry.title.as_str())).collect();
+    let titles = entries.titles(named.iter().map(|trace| trace.entry).collect()).await?;
     let mut session = ctx.store.db().read().await?;
     for NamedTrace { entry, sha256 } in named {
-        let title = titles.get(entry).copied().unwrap_or_default();
+        let title = titles.get(entry).map_or("", String::as_str);
         match blobs::stored(&mut session, project, sha256).await? {
             Some(blob) => {
                 files.entry(*entry).or_default().push(PublishedFile::stored_trace(*entry, title, blob));
@@ -229,12 +229,4 @@ async fn add_stored(
         }
     }
     Ok(missing)
-}
-
-/// From the earliest start to the latest end of the test cases.
-fn span_of(entries: &[TestCaseEntry]) -> Option<i64> {
-    let first = entries.iter().filter_map(|entry| entry.started_at).min()?;
-    let last =
-        entries.iter().filter_map(|entry| Some(entry.started_at?.millis() + entry.duration_ms)).max()?;
-    Some((last - first.millis()).max(0))
 }

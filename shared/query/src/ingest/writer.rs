@@ -12,6 +12,7 @@ use callboard_store::runs::{self, RunRow};
 use super::announce;
 use super::chunk::{self, Folded, Known, Target};
 use super::describing::{self, Plan};
+use super::entries::Parts;
 use super::files::PublishedFile;
 use super::locked::LockedRun;
 use super::merging::{Group, Leg};
@@ -27,14 +28,17 @@ const PLACE_ATTEMPTS: u32 = 16;
 
 /// One batch on its way into the database.
 pub(super) struct Writer<'a> {
-    pub(super) opening: Opening<'a>,
-    pub(super) span: Option<i64>,
-    pub(super) files: HashMap<usize, Vec<PublishedFile>>,
-    pub(super) packed: Packed,
-    /// The pack of the evidence, once committed rows point at it.
-    pub(super) recorded: Option<PackId>,
+    opening: Opening<'a>,
+    span: Option<i64>,
+    files: HashMap<usize, Vec<PublishedFile>>,
+    /// The run of the batch when it was known before.
+    known: Option<RunId>,
+    /// The evidence of the part that is being written.
+    packed: Packed,
+    /// Its pack, once committed rows point at it.
+    recorded: Option<PackId>,
     /// The slot of the batch, once a part of it is committed.
-    pub(super) begun: Option<(RunId, SlotId)>,
+    begun: Option<(RunId, SlotId)>,
 }
 
 /// A batch that is stored.
@@ -52,28 +56,44 @@ struct Step {
     folded: Folded,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        opening: Opening<'a>,
+        span: Option<i64>,
+        files: HashMap<usize, Vec<PublishedFile>>,
+        known: Option<RunId>,
+    ) -> Self {
+        Self { opening, span, files, known, packed: Packed::default(), recorded: None, begun: None }
+    }
+
     /// Writes everything.
-    pub(super) async fn write(&mut self, groups: &[Group]) -> Result<Written> {
+    pub(super) async fn write(&mut self, parts: &mut Parts) -> Result<Written> {
         let Opening { ctx, project, now, .. } = self.opening;
-        let known = Known::read(ctx, project, groups, now).await?;
-        let chunks = chunks(groups);
         let mut executions = Vec::new();
         let mut is_known = false;
-        let mut number = 0;
         loop {
-            let is_last = number + 1 == chunks.len();
-            let step = self.step_or_retry(chunks[number], &known, is_last).await?;
-            self.recorded = self.recorded.or(step.folded.pack);
-            if self.begun.is_none() {
-                self.begun = Some((step.run.id, step.slot));
-                is_known = step.is_known;
+            let run = self.begun.map(|(run, _)| run).or(self.known);
+            let part = parts.next(ctx, project, run, now).await?;
+            (self.packed, self.recorded) = (part.packed, None);
+            let known = Known::read(ctx, project, &part.groups, now).await?;
+            let mut chunks = chunks(&part.groups).into_iter().peekable();
+            while let Some(groups) = chunks.next() {
+                let is_last = part.is_last && chunks.peek().is_none();
+                let step = self.step_or_retry(groups, &known, is_last).await?;
+                self.recorded = self.recorded.or(step.folded.pack);
+                if self.begun.is_none() {
+                    self.begun = Some((step.run.id, step.slot));
+                    is_known = step.is_known;
+                }
+                executions.extend(step.folded.executions);
+                if is_last {
+                    return Ok(Written { run: step.run, is_known, executions });
+                }
             }
-            executions.extend(step.folded.executions);
-            if is_last {
-                return Ok(Written { run: step.run, is_known, executions });
+            if self.recorded.is_none() {
+                // Nothing in it was news.
+                self.packed.discard(ctx, None).await;
             }
-            number += 1;
         }
     }
 

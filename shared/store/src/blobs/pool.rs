@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 
 use super::content::Content;
-use super::{BlobKind, BlobRow, IN_MEMORY_BYTES, Room, refer, stage};
+use super::{BlobKind, BlobRow, IN_MEMORY_BYTES, refer, stage};
 use crate::db::{Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::unclaimed;
@@ -152,7 +152,7 @@ async fn put_in_pool(
 ) -> Result<BlobRow> {
     let bytes = whole.stream(store, Some(range_of(member))).await?;
     let bytes = bytes.map(|piece| piece.map_err(std::io::Error::other));
-    let staged = stage(store, project.get(), bytes, Room::take(IN_MEMORY_BYTES), now).await?;
+    let staged = stage(store, project.get(), bytes, store.memory().room(IN_MEMORY_BYTES), now).await?;
     if staged.size != member.length {
         staged.discard(store).await?;
         return Err(StoreError::Damaged("a trace ends early"));

@@ -40,7 +40,7 @@ const TOPICS: [(&str, &[&str]); 6] = [
     ("Sign-in and secrets", &["AUTH", "COOKIE", "SECRET_KEY", "PASSWORD", "OAUTH"]),
     ("Mail", &["SMTP", "MAIL"]),
     ("Storage", &["DATA", "STORAGE", "S3", "RETENTION", "GC"]),
-    ("Limits", &["RATE_LIMITS", "INGEST", "UPLOAD", "EXPORT"]),
+    ("Limits", &["RATE_LIMITS", "INGEST", "UPLOAD", "BODY", "EXPORT"]),
     ("Runs, background work and log", &[""]),
 ];
 /// Units of bytes, the largest first.
