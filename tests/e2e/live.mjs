@@ -109,6 +109,32 @@ describe('the page of a run that goes on', () => {
     }
   });
 
+  test('shares one stream with the other pages of its browser, and hands it on', async () => {
+    const run = await startRun(4);
+    const context = await browser.newContext();
+    const opened = [];
+    context.on('request', (request) => {
+      if (request.url().includes('/stream')) opened.push(request);
+    });
+    const pages = [];
+    for (let n = 0; n < 4; n += 1) {
+      const page = await context.newPage();
+      await page.goto(new URL(run.path, serviceUrl).href);
+      await page.getByText('Live', { exact: true }).waitFor();
+      pages.push(page);
+      await run.end(`result ${n}`, 'passed');
+      for (const each of pages) await each.locator('[data-row]').filter({ hasText: `result ${n}` }).first().waitFor();
+    }
+    assert.equal(opened.length, 1, 'one stream for four pages');
+    await pages.shift().close();
+    await run.end('after the first page was closed', 'passed');
+    for (const page of pages) await page.locator('[data-row]').filter({ hasText: 'after the first page' }).first().waitFor();
+    assert.equal(opened.length, 2, 'one of the others went on');
+    await run.finish('passed');
+    for (const page of pages) await page.locator('[data-live-run]').waitFor({ state: 'detached' });
+    await context.close();
+  });
+
   test('keeps what is filtered, and the row that is being read', async () => {
     const run = await startRun(3);
     await run.end('pays by card', 'failed', { error: 'Error: refused' });

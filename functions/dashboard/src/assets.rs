@@ -188,7 +188,12 @@ impl Asset {
             Self::Retention => include_str!("../assets/scripts/retention.js"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
-            Self::Live => include_str!("../assets/scripts/live.js"),
+            Self::Live => {
+                concat!(
+                    include_str!("../assets/scripts/shared-stream.js"),
+                    include_str!("../assets/scripts/live.js")
+                )
+            }
             Self::Later => include_str!("../assets/scripts/later.js"),
             Self::Pictures => include_str!("../assets/scripts/pictures.js"),
             Self::Icons => include_str!("../assets/icons.svg"),

@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use callboard_auth::RouteId;
+use callboard_auth::client_address::ClientAddress;
 use callboard_auth::scope::Denied;
 use callboard_domain::ids::RunId;
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
-use callboard_http::{ApiError, AppState, Site};
+use callboard_http::{ApiError, AppState, Site, StreamSlot};
 use callboard_query::feeds::{CatchUp, GlobalFeed, Message, RunFeed, RunReader};
 use callboard_query::{Context, QueryError, resolve};
 use futures::stream;
@@ -85,12 +86,14 @@ pub(crate) async fn run_stream(
     caller: Caller,
     Path(run): Path<RunId>,
     Query(resume): Query<Resume>,
+    address: Option<Extension<ClientAddress>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let ctx = state.context(&site);
     let reader = may_read(&state, &ctx, &caller, run, &headers).await?;
+    let slot = state.open_stream(&caller, address.as_deref())?;
     let feed = RunFeed::after(reader, resume.after(&headers), resume.catch_up);
-    Ok(answer(state, ctx, headers, Source::Run { run, feed: Box::new(feed) }))
+    Ok(answer(state, ctx, headers, Source::Run { run, feed: Box::new(feed) }, slot))
 }
 
 /// What happens to the runs of all projects in scope, as it happens.
@@ -109,11 +112,13 @@ pub(crate) async fn global_stream(
     site: Site,
     caller: Caller,
     Query(resume): Query<Resume>,
+    address: Option<Extension<ClientAddress>>,
     headers: HeaderMap,
-) -> Response {
+) -> Result<Response, ApiError> {
     let ctx = state.context(&site);
+    let slot = state.open_stream(&caller, address.as_deref())?;
     let feed = GlobalFeed::after(resume.after(&headers));
-    answer(state, ctx, headers, Source::Global { caller, feed })
+    Ok(answer(state, ctx, headers, Source::Global { caller, feed }, slot))
 }
 
 /// A reader is a person or key with access to the project, or the client of
@@ -155,9 +160,11 @@ struct Reading {
     sent_at: Instant,
     is_over: bool,
     may_end: bool,
+    /// Counted as long as it is read.
+    _slot: StreamSlot,
 }
 
-fn answer(state: AppState, ctx: Context, headers: HeaderMap, source: Source) -> Response {
+fn answer(state: AppState, ctx: Context, headers: HeaderMap, source: Source, slot: StreamSlot) -> Response {
     let now = Instant::now();
     let reading = Reading {
         ends_at: now + Duration::from_secs(state.config().sse_max_seconds),
@@ -169,6 +176,7 @@ fn answer(state: AppState, ctx: Context, headers: HeaderMap, source: Source) -> 
         ctx,
         headers,
         source,
+        _slot: slot,
     };
     let pieces = stream::unfold((Some(RETRY), reading), |(first, mut reading)| async move {
         let piece = match first {

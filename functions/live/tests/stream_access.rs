@@ -175,3 +175,42 @@ async fn a_stream_ends_when_its_reader_may_not_see_it_any_more() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn streams_are_counted_for_each_key_and_for_the_process() {
+    for_each_database(async |database| {
+        let settings = [
+            ("SERVICE_AUTH_ENABLED", "true"),
+            ("SERVICE_AUTH_SECRET", "a4b1c7d2e9f60813572469ad0c3be58f"),
+            ("SERVICE_SSE_MAX_PER_IDENTITY", "2"),
+            ("SERVICE_SSE_MAX_STREAMS", "3"),
+        ];
+        let config = Config::from_env(settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let state = AppState::new(config.unwrap(), database.store().await.unwrap());
+        let store = state.store().clone();
+        let router = front(callboard_fn_live::router(state.clone()), state, Door::Main);
+        let (ada, _) = account(&store, "ada", Role::Administrator, None).await;
+        let (bob, _) = account(&store, "bob", Role::Administrator, None).await;
+        let refused = async |key: &str| {
+            let request =
+                Request::get("/api/stream").header("host", "localhost").header("authorization", key);
+            let answer = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+            assert_eq!(answer.status(), 429);
+            assert!(answer.headers().contains_key("retry-after"));
+            let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            let error: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(error["code"], "too_many_streams");
+            error["message"].as_str().unwrap().to_owned()
+        };
+        let first = open(&router, "/api/stream", &ada).await;
+        let _second = open(&router, "/api/stream", &ada).await;
+        assert!(refused(&ada).await.contains("SERVICE_SSE_MAX_PER_IDENTITY"));
+        let _third = open(&router, "/api/stream", &bob).await;
+        assert!(refused(&bob).await.contains("SERVICE_SSE_MAX_STREAMS"));
+        // The place of one that ends is free.
+        drop(first);
+        let _fourth = open(&router, "/api/stream", &bob).await;
+        refused(&bob).await;
+    })
+    .await;
+}

@@ -27,6 +27,7 @@ use crate::config::{Config, Platform};
 use crate::error::ApiError;
 use crate::password_work::PasswordWork;
 use crate::sandbox::{Sandbox, Site};
+use crate::stream_slots::{StreamSlot, StreamSlots};
 
 /// The key under which an installation keeps its own secret, of which the keys
 /// of grants and counters come when none is configured.
@@ -89,6 +90,7 @@ struct Process {
     auth_mode: AuthMode,
     mounted: Mutex<BTreeSet<RouteId>>,
     turns: Turns,
+    streams: StreamSlots,
     stopping: watch::Sender<bool>,
 }
 
@@ -133,6 +135,7 @@ impl AppState {
                     Platform::Server => Turns::default(),
                     Platform::Lambda => Turns::at_once(),
                 },
+                streams: StreamSlots::new(config.sse_max_streams, config.sse_max_per_identity),
                 stopping: watch::Sender::new(false),
             }),
             config,
@@ -274,6 +277,21 @@ impl AppState {
         };
         let limits = self.limits().await?;
         Ok(limits.check_steady_calls(limits::MCP, &subject, messages, self.now()).await?)
+    }
+
+    /// A place for a live stream, counted for the account or key of its reader, or
+    /// for their address where there is none.
+    ///
+    /// # Errors
+    /// 429 when they, or all together, have as many as there may be.
+    pub fn open_stream(
+        &self,
+        identity: &Identity,
+        address: Option<&ClientAddress>,
+    ) -> Result<StreamSlot, ApiError> {
+        let is_known = self.auth_enabled() && identity.role().is_some();
+        let subject = address.filter(|_| !is_known).map(ClientAddress::subject);
+        self.process.streams.take(subject.unwrap_or_else(|| identity.credential().into_bytes()))
     }
 
     /// The sealer of secrets in the database.

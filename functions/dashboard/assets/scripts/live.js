@@ -124,32 +124,20 @@ function isBeingSelected(part) {
   return selection && !selection.isCollapsed && part.contains(selection.anchorNode);
 }
 
-/** Reads a stream as long as somebody looks; `told` says that nothing will follow by answering true. */
+/** Follows a stream as long as somebody looks; `told` says that nothing will follow by answering true. */
 function follow(address, after, told, lost) {
-  let source;
-  let last = after;
   let isOver = false;
-  const close = () => {
-    source?.close();
-    source = undefined;
-  };
+  const stream = sharedStream(address, after, (event) => {
+    if (isOver || !told(event)) return;
+    isOver = true;
+    // After the pages that listen to this one have heard it, too.
+    setTimeout(stream.close);
+  }, lost);
   const open = () => {
-    if (source || isOver || document.hidden) return;
-    const url = new URL(address, location.href);
-    if (last !== undefined) url.searchParams.set('lastEventId', last);
-    source = new EventSource(url);
-    source.onopen = () => lost(false);
-    source.onerror = () => lost(source.readyState === EventSource.CLOSED ? 'gone' : true);
-    source.onmessage = (event) => {
-      if (event.lastEventId) last = event.lastEventId;
-      if (told(JSON.parse(event.data))) {
-        isOver = true;
-        close();
-      }
-    };
+    if (!isOver && !document.hidden) stream.open();
   };
-  document.addEventListener('visibilitychange', () => (document.hidden ? close() : open()));
-  addEventListener('pagehide', close);
+  document.addEventListener('visibilitychange', () => (document.hidden ? stream.close() : open()));
+  addEventListener('pagehide', stream.close);
   addEventListener('pageshow', open);
   open();
 }

@@ -136,6 +136,10 @@ pub struct Config {
     pub patience: Patience,
     /// Seconds after which a live stream ends.
     pub sse_max_seconds: u64,
+    /// Most live streams of one identity in one process.
+    pub sse_max_per_identity: usize,
+    /// Most live streams of one process.
+    pub sse_max_streams: usize,
     /// Where addresses may lead besides the open internet.
     pub egress_allow: Allowed,
     /// Most bytes of an export that a function answers at once.
@@ -254,14 +258,16 @@ fn read(reader: &Reader) -> Config {
         max_submit_bytes: reader.number(&registry::MAX_SUBMIT_BYTES),
         max_upload_bytes: reader.number(&registry::MAX_UPLOAD_BYTES),
         max_events_bytes: reader.number(&registry::MAX_EVENTS_BYTES),
+        body_memory_bytes: reader.number(&registry::BODY_MEMORY_BYTES),
         patience: Patience {
             stale_ms: narrow(reader.number(&registry::RUN_STALE_MS)),
             shard_wait_ms: narrow(reader.number(&registry::SHARD_WAIT_MS)),
             setup_ms: narrow(reader.number(&registry::SETUP_STALE_MS)),
-        body_memory_bytes: reader.number(&registry::BODY_MEMORY_BYTES),
             finalizing_ms: narrow(reader.number(&registry::FINALIZING_STALE_MS)),
             shard_join_ms: narrow(reader.number(&registry::SHARD_JOIN_MS)),
         },
+        sse_max_per_identity: narrow(reader.number(&registry::SSE_MAX_PER_IDENTITY)),
+        sse_max_streams: narrow(reader.number(&registry::SSE_MAX_STREAMS)),
         sse_max_seconds: match reader.number(&registry::SSE_MAX_SECONDS) {
             // A function's gateway gives up on answers that take a minute.
             _ if is_lambda && !reader.is_set(registry::SSE_MAX_SECONDS.name) => 50,
@@ -331,12 +337,6 @@ fn refuse_what_cannot_work(reader: &Reader, config: &Config) {
             "must differ from SERVICE_SITE_URL: it keeps untrusted content away from it",
         );
     }
-    if config.platform != Platform::Lambda {
-        return;
-    }
-    if config.database_url.starts_with("sqlite:") {
-        reader.refuse(
-            &registry::DATABASE_URL,
     // Uploads are streamed to the object store and never held.
     let held = [
         (&registry::MAX_SUBMIT_BYTES, config.max_submit_bytes),
@@ -352,6 +352,12 @@ fn refuse_what_cannot_work(reader: &Reader, config: &Config) {
             ),
         );
     }
+    if config.platform != Platform::Lambda {
+        return;
+    }
+    if config.database_url.starts_with("sqlite:") {
+        reader.refuse(
+            &registry::DATABASE_URL,
             "must name a PostgreSQL server (postgres://…) when running as a function: instances share \
              nothing and lose their disk, so SQLite would lose results",
         );
@@ -535,12 +541,6 @@ mod tests {
     }
 
     #[test]
-    fn authentication_takes_a_secret() {
-        for value in ["true", " TRUE "] {
-            assert!(refused(&[("SERVICE_AUTH_ENABLED", value)]).contains("SERVICE_AUTH_SECRET is required"));
-            let secret = ("SERVICE_AUTH_SECRET", "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15");
-            assert!(read(&[("SERVICE_AUTH_ENABLED", value), secret]).unwrap().auth_enabled);
-    #[test]
     fn body_limits_above_the_memory_for_bodies_are_refused_with_both_settings() {
         let small = ("SERVICE_BODY_MEMORY_BYTES", "67108864");
         let text = refused(&[small]);
@@ -552,6 +552,12 @@ mod tests {
         assert!(events.starts_with("SERVICE_INGEST_MAX_EVENTS_BYTES (67108865)"), "{events}");
     }
 
+    #[test]
+    fn authentication_takes_a_secret() {
+        for value in ["true", " TRUE "] {
+            assert!(refused(&[("SERVICE_AUTH_ENABLED", value)]).contains("SERVICE_AUTH_SECRET is required"));
+            let secret = ("SERVICE_AUTH_SECRET", "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15");
+            assert!(read(&[("SERVICE_AUTH_ENABLED", value), secret]).unwrap().auth_enabled);
         }
         assert!(refused(&[("SERVICE_AUTH_ENABLED", "yes")]).contains("got \"yes\""));
         for value in ["", "false", "False"] {

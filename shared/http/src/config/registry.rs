@@ -357,6 +357,18 @@ pub const SSE_MAX_SECONDS: Variable = number(
     3_600,
     "Seconds after which a live stream ends; its client goes on where it was. Deployed as functions the default is 50.",
 );
+/// `SERVICE_SSE_MAX_PER_IDENTITY`
+pub const SSE_MAX_PER_IDENTITY: Variable = number(
+    "SERVICE_SSE_MAX_PER_IDENTITY",
+    20,
+    1,
+    10_000,
+    "Most live streams one process serves to one account or API key, or to one client address where callers do not sign in. \
+     The pages of a browser share one for each run.",
+);
+/// `SERVICE_SSE_MAX_STREAMS`
+pub const SSE_MAX_STREAMS: Variable =
+    number("SERVICE_SSE_MAX_STREAMS", 500, 1, 100_000, "Most live streams one process serves.");
 /// `SERVICE_EGRESS_ALLOW`
 pub const EGRESS_ALLOW: Variable = unset(
     "SERVICE_EGRESS_ALLOW",
@@ -442,19 +454,21 @@ const OWN: &[Variable] = &[
     RETENTION,
     RETENTION_GRACE_HOURS,
     MAX_EVENTS_BYTES,
+    BODY_MEMORY_BYTES,
     RUN_STALE_MS,
     SHARD_WAIT_MS,
     SETUP_STALE_MS,
     FINALIZING_STALE_MS,
     SHARD_JOIN_MS,
     SSE_MAX_SECONDS,
+    SSE_MAX_PER_IDENTITY,
+    SSE_MAX_STREAMS,
     EGRESS_ALLOW,
     EXPORT_MAX_STREAM_BYTES,
     LOG,
 ];
 
 /// Every variable, in the order of the table. The caps on evidence are
-    BODY_MEMORY_BYTES,
 /// declared beside the code that cuts.
 #[must_use]
 pub fn variables() -> Vec<Variable> {

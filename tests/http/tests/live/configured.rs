@@ -159,3 +159,17 @@ async fn each_body_is_bounded_where_it_is_configured() {
         assert_eq!(answer.status.as_u16(), status, "{}", answer.text());
     }
 }
+
+#[tokio::test]
+async fn live_streams_are_counted_for_each_address_where_nobody_signs_in() {
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let limit: Settings = [("SERVICE_SSE_MAX_PER_IDENTITY".to_owned(), "1".to_owned())].into();
+    let service = Service::over(database, &limit).await.expect("a service");
+    let client = service.client();
+    let first = client.request(Method::GET, "/api/stream").send().await.expect("an answer");
+    assert_eq!(first.status(), 200);
+    let refused = client.get("/api/stream").await.expect("an answer");
+    assert_eq!(code(&refused), (429, "too_many_streams".to_owned()));
+    assert!(!refused.header("retry-after").is_empty());
+    drop(first);
+}
