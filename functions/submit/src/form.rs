@@ -17,6 +17,8 @@ use callboard_store::audit::Actor;
 use callboard_store::blobs::{self, StagedBlob};
 use callboard_store::{Reservation, StoreError};
 use futures::StreamExt as _;
+use http::StatusCode;
+use serde_json::json;
 
 /// Most bytes of all text fields together, the list of test cases aside.
 const MAX_FIELDS_BYTES: u64 = 16 * 1024 * 1024;
@@ -26,6 +28,8 @@ const MEMORY_BUDGET: usize = 16 * 1024 * 1024;
 const RUN_FIELDS: [&str; 2] = ["testRunId", "runId"];
 /// The parts that files come in.
 const FILE_PARTS: &str = "trace_<index>, attach_file_<index>, htmlReport and report_<type>, a type being at most 40 of A-Z, a-z, 0-9, - and _";
+/// Most reports of one form: clients send one for each of their reporters.
+const MAX_REPORTS: usize = 50;
 /// Longest type word of a report.
 const MAX_REPORT_TYPE_CHARS: usize = 40;
 
@@ -34,14 +38,14 @@ const MAX_REPORT_TYPE_CHARS: usize = 40;
 pub(crate) struct Form {
     /// Text fields by name.
     pub(crate) fields: HashMap<String, Vec<u8>>,
-    /// Files of test cases.
-    pub(crate) files: Vec<CaseFile>,
-    /// Reports.
-    pub(crate) reports: Vec<IncomingReport>,
     /// The list of test cases, which may be large.
     pub(crate) test_cases: Option<Payload>,
     /// What the fields hold of the budget for bodies.
     pub(crate) reservation: Option<Reservation>,
+    /// Files of test cases.
+    pub(crate) files: Vec<CaseFile>,
+    /// Reports.
+    pub(crate) reports: Vec<IncomingReport>,
     /// What was left out while the form was read.
     pub(crate) found: Warnings,
 }
@@ -93,6 +97,18 @@ fn kind_of(name: &str) -> Kind {
         Some(word) if is_report_type(word) => Kind::Report(word.to_owned()),
         _ => Kind::Unknown,
     }
+}
+
+fn too_many_reports() -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "too_many_items",
+        format!(
+            "An upload may carry at most {MAX_REPORTS} reports. Put the files of a report into one archive and send that \
+             as one part, such as report_html."
+        ),
+    )
+    .with_data(json!({ "limit": MAX_REPORTS }))
 }
 
 fn is_report_type(word: &str) -> bool {
@@ -160,6 +176,7 @@ impl Receiver<'_> {
                     *position += 1;
                     form.files.push(file);
                 }
+                Kind::Report(_) if form.reports.len() >= MAX_REPORTS => return Err(too_many_reports()),
                 Kind::Report(kind) => {
                     let file_name = part.file_name().unwrap_or("report").to_owned();
                     let staged = self.stage(&mut part, form, &pulse, &mut memory).await?;

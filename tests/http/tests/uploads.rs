@@ -528,3 +528,29 @@ async fn wait_for(is_so: impl AsyncFn() -> bool) {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn too_many_reports_are_refused_with_the_number_and_a_way_out() {
+    for_each_service(async |service| {
+        let of = |count: usize| {
+            let submission = run("reports", "passed", vec![attempt("pays", "passed", 0)]);
+            (0..count).fold(form("reports", &submission), |form, n| {
+                form.part(
+                    format!("report_r{n}"),
+                    file(archive(&[("index.html", b"x")]), "r.gz", "application/gzip"),
+                )
+            })
+        };
+        let refused = upload(service, of(51)).await;
+        assert_eq!(refused.status.as_u16(), 413, "{}", refused.text());
+        let error = refused.json().expect("JSON");
+        assert_eq!((&error["code"], &error["data"]["limit"]), (&json!("too_many_items"), &json!(50)));
+        let message = error["message"].as_str().expect("a sentence");
+        assert!(message.contains("at most 50 reports") && message.contains("one archive"), "{message}");
+        let runs = service.client().json("/api/test-runs").await.expect("runs");
+        assert_eq!(runs["items"], json!([]), "nothing of it is stored");
+        let stored = upload(service, of(50)).await.success().expect("stored");
+        assert_eq!(stored["reports"].as_array().map(Vec::len), Some(50));
+    })
+    .await;
+}
