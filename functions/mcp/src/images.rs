@@ -3,8 +3,8 @@
 //! that every block is a whole image of a known kind and size. One that cannot
 //! be is left out with its reason.
 //!
-//! A tool reads at most [`MAX_SOURCE_BYTES`] of a file, calls [`fitted`] for
-//! at most [`MAX_IMAGES`] of them, and hands the results to
+//! For each of at most [`MAX_IMAGES`] files a tool waits for [`turn`], reads at most
+//! [`MAX_SOURCE_BYTES`] of it, calls [`fitted`], and hands the results to
 //! [`crate::tool::Answer::with_images`].
 
 use std::io::Cursor;
@@ -13,9 +13,9 @@ use base64ct::{Base64, Encoding};
 use bytes::Bytes;
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::spawn_blocking;
 
 /// Most images of one result.
@@ -31,12 +31,28 @@ const MAX_PIXELS: u64 = 50_000_000;
 /// Longest edge of an image that is decoded: scaling a long one takes several
 /// times the memory of its pixels.
 const MAX_SIDE: u32 = 16_384;
-/// Memory that decoding may take.
+/// Memory that one image may take at any moment, its file included.
 const MAX_DECODING_BYTES: u64 = 256 << 20;
+/// Edge to which a larger picture is averaged before it is resized: resizing takes
+/// sixteen bytes for each pixel of a picture that is as wide as the source.
+const AVERAGED_EDGE: u32 = 2 * MAX_EDGE;
 /// Qualities tried one after the other.
 const QUALITIES: [u8; 3] = [85, 70, 50];
-/// Decoding takes memory by the hundred megabytes: one at a time.
+/// Decoding takes memory by the hundred megabytes: the process does it for one image
+/// at a time.
 static DECODING: Semaphore = Semaphore::const_new(1);
+
+/// The turn of one image, from reading its file to the end of its work.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _permit: Option<SemaphorePermit<'static>>,
+}
+
+/// Waits for the turn of an image.
+pub(crate) async fn turn() -> Turn {
+    // The semaphore is never closed; without a permit the work is only less bounded.
+    Turn { _permit: DECODING.acquire().await.ok() }
+}
 
 /// An image as it goes into a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,11 +83,9 @@ impl Image {
 ///
 /// # Errors
 /// [`ImageError`] for what cannot be shown.
-pub(crate) async fn fitted(bytes: Bytes) -> Result<Image, ImageError> {
-    // The semaphore is never closed; without a permit the work is only less bounded.
-    let permit = DECODING.acquire().await.ok();
+pub(crate) async fn fitted(bytes: Bytes, turn: Turn) -> Result<Image, ImageError> {
     let work = spawn_blocking(move || {
-        let _permit = permit;
+        let _turn = turn;
         fit(&bytes)
     });
     work.await.unwrap_or(Err(ImageError::Unreadable))
@@ -83,19 +97,27 @@ fn fit(bytes: &[u8]) -> Result<Image, ImageError> {
     }
     let format = image::guess_format(bytes).map_err(|_| ImageError::Unreadable)?;
     let reader = || ImageReader::with_format(Cursor::new(bytes), format);
-    let (width, height) = reader().into_dimensions().map_err(|_| ImageError::Unreadable)?;
+    let decoder = reader().into_decoder().map_err(|_| ImageError::Unreadable)?;
+    let (width, height) = decoder.dimensions();
     let pixels = u64::from(width) * u64::from(height);
-    if pixels > MAX_PIXELS || width.max(height) > MAX_SIDE || pixels * taken_by(format) > MAX_DECODING_BYTES {
+    let decoded = pixels * u64::from(decoder.color_type().bytes_per_pixel());
+    drop(decoder);
+    let left = MAX_DECODING_BYTES - bytes.len() as u64;
+    let peak = (pixels * taken_by(format)).max(decoded + averaged_bytes(decoded, width.max(height)));
+    if pixels > MAX_PIXELS || width.max(height) > MAX_SIDE || peak > left {
         return Err(ImageError::TooLarge);
     }
     let mut limits = Limits::default();
-    limits.max_alloc = Some(MAX_DECODING_BYTES);
+    limits.max_alloc = Some(left);
     let mut decoding = reader();
     decoding.limits(limits);
     let mut picture = decoding.decode().map_err(|error| match error {
         image::ImageError::Limits(_) => ImageError::TooLarge,
         _ => ImageError::Unreadable,
     })?;
+    if width.max(height) > AVERAGED_EDGE {
+        picture = picture.thumbnail(AVERAGED_EDGE, AVERAGED_EDGE);
+    }
     if width.max(height) > MAX_EDGE {
         picture = picture.resize(MAX_EDGE, MAX_EDGE, FilterType::Triangle);
     }
@@ -114,6 +136,12 @@ fn fit(bytes: &[u8]) -> Result<Image, ImageError> {
         }
         picture = picture.resize(edge, edge, FilterType::Triangle);
     }
+}
+
+/// Bytes of a picture once it is averaged, which takes the decoded one besides.
+fn averaged_bytes(decoded: u64, edge: u32) -> u64 {
+    let (edge, averaged) = (u64::from(edge), u64::from(AVERAGED_EDGE));
+    if edge > averaged { decoded * averaged / edge * averaged / edge } else { 0 }
 }
 
 /// Bytes that decoding takes for each pixel, where the decoder's own limit

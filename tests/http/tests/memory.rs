@@ -1,6 +1,8 @@
 //! What the service holds in memory while large files pass through it, seen
 //! from outside: as a process of its own.
 
+use std::io::Write as _;
+
 use bytes::Bytes;
 use callboard_http::Clock;
 use callboard_store::Backend;
@@ -22,6 +24,8 @@ const EXTRA_BYTES: u64 = 64 * MIB;
 const WIDE_BYTES: u64 = 14 * MIB;
 /// What such a body may take: its bytes, its text and what is kept of it; each of its values takes sixteen times its text.
 const WIDE_ROOM_BYTES: u64 = 96 * MIB;
+/// What showing an image may take.
+const IMAGE_BYTES: u64 = 256 * MIB;
 
 /// The trace piece by piece; no two pieces are alike.
 fn pieces() -> impl Iterator<Item = Bytes> {
@@ -100,6 +104,52 @@ async fn a_file_that_passes_through_takes_no_more_memory_than_a_small_one() {
     assert_eq!(hasher.finalize(), sent);
     let downloaded = runner.process().peak_bytes().expect("memory");
     assert!(downloaded - before < EXTRA_BYTES, "the download took {} MiB", (downloaded - before) / MIB);
+}
+
+/// A picture of 49 megapixels in four colours, all of one.
+fn large_picture() -> Vec<u8> {
+    const SIDE: u32 = 7_000;
+    let chunk = |kind: &[u8], data: &[u8]| {
+        let named = [kind, data].concat();
+        let length = u32::try_from(data.len()).expect("a length").to_be_bytes();
+        [length.as_slice(), &named, &crc32fast::hash(&named).to_be_bytes()].concat()
+    };
+    let row = vec![0; 1 + SIDE as usize * 4];
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    (0..SIDE).for_each(|_| encoder.write_all(&row).expect("written"));
+    let pixels = encoder.finish().expect("compressed");
+    let head = [SIDE.to_be_bytes().as_slice(), &SIDE.to_be_bytes(), &[8, 6, 0, 0, 0]].concat();
+    [b"\x89PNG\r\n\x1a\n".as_slice(), &chunk(b"IHDR", &head), &chunk(b"IDAT", &pixels), &chunk(b"IEND", &[])]
+        .concat()
+}
+
+#[tokio::test]
+async fn a_large_screenshot_is_shown_within_the_memory_for_images() {
+    let (_database, mut runner) = service().await;
+    let client = runner.client().clone();
+    let submission = run("pictures", "failed", vec![attempt("pays", "failed", 0)]);
+    let meta = json!([{ "name": "screenshot", "contentType": "image/png", "originalName": "full.png" }]);
+    let form = reqwest::multipart::Form::new()
+        .text("projectName", "pictures")
+        .text("testRun", submission.to_string())
+        .text("testCases", submission["testCases"].to_string())
+        .text("attach_meta_0", meta.to_string())
+        .part("attach_file_0", reqwest::multipart::Part::bytes(large_picture()).file_name("full.png"));
+    let request = client.request(Method::POST, "/api/test-runs/upload").multipart(form);
+    let stored = Answer::of(request).await.expect("an answer").success().expect("stored");
+    let executions = format!("/api/test-runs/{}/executions", stored["runId"]);
+    let execution = client.json(&executions).await.expect("executions")["items"][0]["id"].clone();
+    let before = runner.process().peak_bytes().expect("memory");
+    let arguments = json!({ "executionId": execution, "content": true });
+    let params = json!({ "name": "get_case_screenshots", "arguments": arguments });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let answer = client.post_json("/mcp", &call).await.expect("an answer");
+    let is_shown = answer["result"]["content"]
+        .as_array()
+        .is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "image"));
+    assert!(is_shown, "{answer}");
+    let took = runner.process().peak_bytes().expect("memory") - before;
+    assert!(took < IMAGE_BYTES, "it took {} MiB", took / MIB);
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ fn what_takes_too_much_memory_is_refused() {
 
 #[tokio::test]
 async fn a_block_is_base64_of_the_whole_image() {
-    let image = fitted(Bytes::from(encoded(&noise(4, 4), ImageFormat::Png))).await.unwrap();
+    let image = fitted(Bytes::from(encoded(&noise(4, 4), ImageFormat::Png)), turn().await).await.unwrap();
     let block = image.block();
     assert_eq!((&block["type"], &block["mimeType"]), (&json!("image"), &json!("image/png")));
     assert_eq!(Base64::decode_vec(block["data"].as_str().unwrap()), Ok(image.bytes));

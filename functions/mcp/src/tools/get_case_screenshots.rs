@@ -64,9 +64,11 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     for file in files {
         let mut omitted = None;
         if content == Some(true) {
+            // Before the file is read: those that wait hold none.
+            let turn = images::turn().await;
             match failures::screenshot_bytes(&context.query, project, file.id, MAX_SOURCE_BYTES).await {
                 Ok(None) => omitted = Some(images::ImageError::TooLarge.to_string()),
-                Ok(Some(bytes)) => match images::fitted(bytes).await {
+                Ok(Some(bytes)) => match images::fitted(bytes, turn).await {
                     Ok(image) => shown.push(image),
                     Err(error) => omitted = Some(error.to_string()),
                 },
