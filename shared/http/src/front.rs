@@ -25,6 +25,7 @@ use crate::headers;
 use crate::register::refuse;
 use crate::request_id;
 use crate::sandbox::{Door, Site};
+use crate::serve::Unreadable;
 use crate::state::AppState;
 
 /// What is answered whatever the state of the process.
@@ -132,6 +133,9 @@ fn logged(path: &str) -> &str {
 }
 
 fn check(request: &Request, door: Door) -> Result<(), ApiError> {
+    if let Some(unreadable) = request.extensions().get::<Unreadable>() {
+        return Err(unreadable.error());
+    }
     if request.uri().path_and_query().map_or(0, |text| text.as_str().len()) > MAX_URL_BYTES {
         return Err(ApiError::new(
             StatusCode::URI_TOO_LONG,

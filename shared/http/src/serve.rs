@@ -1,5 +1,7 @@
 //! Listening: HTTP/1.1 on sockets, with a graceful stop.
 
+mod unreadable;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -17,6 +19,9 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutWriter;
 use tower::ServiceExt;
+
+pub(crate) use unreadable::Unreadable;
+use unreadable::{Answering, Exchange};
 
 /// How long a client may take to send its headers.
 const HEADER_TIME: Duration = Duration::from_secs(30);
@@ -115,13 +120,16 @@ fn connect(stream: TcpStream, peer: Peer, router: Router, graceful: &GracefulShu
     // for as long as its system answers: a body nobody asks for cannot end itself.
     let mut stream = TimeoutWriter::new(stream);
     stream.set_timeout(Some(stall));
+    let exchange = Exchange::default();
+    let stream = Answering::new(Box::pin(stream), router.clone(), peer, exchange.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let router = router.clone();
+        let (router, exchange) = (router.clone(), exchange.clone());
+        exchange.begin();
         request.extensions_mut().insert(peer);
         believe_target(&mut request);
         async move {
             match router.oneshot(request.map(Body::new)).await {
-                Ok(response) => Ok::<_, Infallible>(response),
+                Ok(response) => Ok::<_, Infallible>(exchange.ending_with(response)),
                 Err(never) => match never {},
             }
         }
@@ -129,7 +137,7 @@ fn connect(stream: TcpStream, peer: Peer, router: Router, graceful: &GracefulShu
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME)
-        .serve_connection(TokioIo::new(Box::pin(stream)), service);
+        .serve_connection(TokioIo::new(stream), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(error) = connection.await {

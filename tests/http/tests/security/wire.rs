@@ -77,6 +77,74 @@ async fn the_server_a_request_line_names_is_the_one_that_is_asked() {
 }
 
 #[tokio::test]
+async fn a_request_that_cannot_be_read_gets_the_usual_error() {
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let service = Service::over(database, &settings(&[])).await.expect("a service");
+    let client = service.client();
+    let own = address_of(client);
+    let read = "GET /api/health?probe=live HTTP/1.1\r\nhost: x\r\n\r\n";
+    let many: String = (0..200).map(|n| format!("x-{n}: 1\r\n")).collect();
+    for (what, request, status, code) in [
+        (
+            "a long address",
+            format!("GET /{} HTTP/1.1\r\nhost: {own}\r\n\r\n", "a".repeat(70_000)),
+            414,
+            "url_too_long",
+        ),
+        (
+            "an address with a bad byte",
+            format!("GET /a\u{1}b HTTP/1.1\r\nhost: {own}\r\n\r\n"),
+            400,
+            "malformed_request",
+        ),
+        ("a bad method", format!("G(T / HTTP/1.1\r\nhost: {own}\r\n\r\n"), 400, "malformed_request"),
+        (
+            "a bad header",
+            format!("GET / HTTP/1.1\r\nhost: {own}\r\nx y: z\r\n\r\n"),
+            400,
+            "malformed_request",
+        ),
+        ("many headers", format!("GET / HTTP/1.1\r\nhost: {own}\r\n{many}\r\n"), 431, "headers_too_large"),
+        (
+            "a long header",
+            format!("GET / HTTP/1.1\r\nhost: {own}\r\nx: {}\r\n\r\n", "a".repeat(600_000)),
+            431,
+            "headers_too_large",
+        ),
+    ] {
+        let answer = say(client, &request).await;
+        assert_status(&answer, status, what);
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let body: serde_json::Value = serde_json::from_str(body).expect("one JSON body");
+        assert_eq!(
+            (&body["error"], &body["statusCode"], &body["code"]),
+            (&json!(true), &json!(status), &json!(code)),
+            "{what}"
+        );
+        for header in [
+            "content-type: application/json",
+            "x-content-type-options: nosniff",
+            "content-security-policy: ",
+            "x-request-id: ",
+            "connection: close",
+        ] {
+            assert!(head.contains(&format!("\r\n{header}")), "{what}: {header} in {head}");
+        }
+    }
+    // Also behind a request that was answered.
+    let mut stream = TcpStream::connect(&own).await.expect("a connection");
+    stream.write_all(read.as_bytes()).await.expect("sent");
+    let mut answer = vec![0; 8192];
+    let length = stream.read(&mut answer).await.expect("read");
+    assert_status(&String::from_utf8_lossy(&answer[..length]), 200, "the first request");
+    stream.write_all(b"GET / HTTP/9.9\r\n\r\n").await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("read");
+    assert_status(&answer, 400, "the second request");
+    assert!(answer.contains("malformed_request"), "{answer}");
+}
+
+#[tokio::test]
 async fn what_is_no_path_of_ours_leads_nowhere() {
     for_each_secured_service(async |service| {
         let admin = service.account("admin", Role::Administrator).await.expect("an account");
