@@ -82,7 +82,7 @@ pub(crate) async fn delete(
     visit: Visit,
     Path(id): Path<RunId>,
     Query(params): Query<DeleteParams>,
-    JsonBytes(body): JsonBytes,
+    JsonBytes { bytes: body, .. }: JsonBytes,
 ) -> Result<Json<RunDeleted>, ApiError> {
     let body = if body.is_empty() {
         DeleteBody::default()
