@@ -112,15 +112,23 @@ async fn begin_at(
     is_link: bool,
     headers: &HeaderMap,
 ) -> Result<(String, HeaderValue), Ended> {
-    if !state.auth_enabled() {
-        return Err(OauthRefusal::AuthDisabled.into());
-    }
-    let provider = Provider::parse(provider).ok_or(OauthRefusal::InvalidProvider)?;
+    let provider = available(state, provider)?;
     let link = if is_link { Some(linking(state, caller.session(), caller, headers)?) } else { None };
     let dialogue = open(state, provider, site).await.map_err(|error| refused(provider, &error))?;
     let transaction = OauthTransaction::begin(provider, link, state.now())?;
     let cookie = state.cookies().set(&transaction, state.cookie_form(headers))?;
     Ok((dialogue.authorize_url(&transaction), cookie))
+}
+
+/// The provider of a name, where people can sign in at one.
+fn available(state: &AppState, name: &str) -> Result<Provider, OauthRefusal> {
+    if state.config().demo {
+        return Err(OauthRefusal::DemoMode);
+    }
+    if !state.auth_enabled() {
+        return Err(OauthRefusal::AuthDisabled);
+    }
+    Provider::parse(name).ok_or(OauthRefusal::InvalidProvider)
 }
 
 /// Who links: a person who signed in lately, from a page of ours.
@@ -169,7 +177,8 @@ pub(crate) async fn end(
     let mut response = match ended {
         Ok((address, session)) => cookie::with_cookies(to(address), [session]),
         Err(Ended::Refused(refusal)) => {
-            let noted = match Provider::parse(&provider).filter(|_| state.auth_enabled()) {
+            let is_noted = state.auth_enabled() && refusal != OauthRefusal::DemoMode;
+            let noted = match Provider::parse(&provider).filter(|_| is_noted) {
                 Some(provider) => note_refusal(&state, provider, refusal, &visit).await,
                 None => Ok(()),
             };
@@ -214,10 +223,7 @@ impl Ending<'_> {
         begun: Option<OauthTransaction>,
         answer: &Answer,
     ) -> Result<(&'static str, HeaderValue), Ended> {
-        if !self.state.auth_enabled() {
-            return Err(OauthRefusal::AuthDisabled.into());
-        }
-        let provider = Provider::parse(provider).ok_or(OauthRefusal::InvalidProvider)?;
+        let provider = available(self.state, provider)?;
         let begun = begun.ok_or(OauthRefusal::InvalidState)?;
         let is_ours = answer.one("state").is_some_and(|given| begun.is_state(given));
         if !is_ours || begun.provider() != provider {

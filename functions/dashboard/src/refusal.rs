@@ -138,13 +138,14 @@ async fn render(scene: Scene, status: StatusCode, said: Said) -> Result<Response
 async fn frame(scene: Scene, heading: &'static str) -> Shell {
     let now = scene.state.now();
     let viewer = scene.caller.as_ref().and_then(|caller| Viewer::of(caller));
+    let is_demo = scene.state.config().demo;
     if let (Some(site), Some(caller)) = (scene.site, scene.caller.filter(|caller| caller.reads())) {
         let visit = Visit::new(&scene.state, caller, site, scene.address);
         if let Ok(shell) = Shell::new(&visit, Section::Elsewhere, heading).await {
             return shell;
         }
     }
-    Shell::bare(viewer, now, Section::Elsewhere, heading)
+    Shell::bare(viewer, is_demo, now, Section::Elsewhere, heading)
 }
 
 fn words(status: StatusCode, code: &str) -> (&'static str, &'static str) {

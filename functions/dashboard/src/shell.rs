@@ -76,6 +76,8 @@ pub(crate) struct Shell {
     pub recent: Vec<MenuEntry>,
     /// Who is signed in.
     pub viewer: Option<Viewer>,
+    /// Whether this is a read-only demo.
+    pub is_demo: bool,
     /// The moment relative times count from.
     pub now: Timestamp,
     /// Whether everyone can do everything although there are accounts.
@@ -95,7 +97,7 @@ impl Shell {
         let recent = projects::menu(&visit.ctx, visit.scope(), None, RECENT_PROJECTS).await?.items;
         let viewer = Viewer::of(&visit.caller);
         let is_open_despite_accounts = visit.is_open_despite_accounts;
-        Ok(Self { recent, is_open_despite_accounts, ..Self::bare(viewer, visit.now, section, title) })
+        Ok(Self { recent, is_open_despite_accounts, ..Self::bare(viewer, visit.is_demo, visit.now, section, title) })
     }
 
     /// A frame around a page inside of a project; the way begins at the
@@ -116,6 +118,7 @@ impl Shell {
     /// A frame that asks the database nothing.
     pub(crate) fn bare(
         viewer: Option<Viewer>,
+        is_demo: bool,
         now: Timestamp,
         section: Section,
         title: impl Into<String>,
@@ -126,6 +129,7 @@ impl Shell {
             crumbs: Vec::new(),
             recent: Vec::new(),
             viewer,
+            is_demo,
             now,
             is_open_despite_accounts: false,
         }

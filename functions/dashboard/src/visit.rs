@@ -40,6 +40,8 @@ pub(crate) struct Visit {
     pub now: Timestamp,
     /// Whether everyone can do everything although there are accounts.
     pub is_open_despite_accounts: bool,
+    /// Whether this is a read-only demo.
+    pub is_demo: bool,
 }
 
 impl FromRequestParts<AppState> for Visit {
@@ -55,8 +57,15 @@ impl FromRequestParts<AppState> for Visit {
 impl Visit {
     /// A look of somebody at an address, now.
     pub(crate) fn new(state: &AppState, caller: Caller, site: Site, address: Address) -> Self {
-        let is_open_despite_accounts = state.is_open_despite_accounts();
-        Self { ctx: state.context(&site), caller, site, address, now: state.now(), is_open_despite_accounts }
+        Self {
+            ctx: state.context(&site),
+            caller,
+            site,
+            address,
+            now: state.now(),
+            is_demo: state.config().demo,
+            is_open_despite_accounts: state.is_open_despite_accounts(),
+        }
     }
 
     /// By what the runs and tests of a project can be narrowed.

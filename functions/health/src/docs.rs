@@ -4,11 +4,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use axum::extract::State;
 use axum::response::{Html, Response};
 use bytes::Bytes;
 use callboard_http::conditional::tagged;
 use callboard_http::extract::Tail;
-use callboard_http::{ApiError, lone};
+use callboard_http::{ApiError, AppState, lone};
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use utoipa_swagger_ui::Config;
 
@@ -17,8 +18,8 @@ const DOCUMENT: &str = include_str!("../../../infra/openapi.json");
 const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 const STYLE_TYPE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = include_str!("../assets/docs.js");
-static PAGE: LazyLock<String> =
-    LazyLock::new(|| include_str!("../assets/docs.html").replace("<!-- bar -->", &lone::bar("/docs")));
+static PAGE: LazyLock<String> = LazyLock::new(|| with_bar(false));
+static DEMO_PAGE: LazyLock<String> = LazyLock::new(|| with_bar(true));
 static STYLE: LazyLock<String> =
     LazyLock::new(|| format!("{}{}", lone::STYLE, include_str!("../assets/docs.css")));
 
@@ -30,8 +31,12 @@ pub(crate) async fn document(headers: HeaderMap) -> Response {
 }
 
 /// The interactive reference.
-pub(crate) async fn page() -> Html<&'static str> {
-    Html(&PAGE)
+pub(crate) async fn page(State(state): State<AppState>) -> Html<&'static str> {
+    Html(if state.config().demo { &DEMO_PAGE } else { &PAGE })
+}
+
+fn with_bar(is_demo: bool) -> String {
+    include_str!("../assets/docs.html").replace("<!-- bar -->", &lone::bar("/docs", is_demo))
 }
 
 /// Its scripts and styles.

@@ -31,6 +31,8 @@ pub(crate) struct VersionAnswer {
     /// Version of the API.
     #[schema(example = "1")]
     api_version: &'static str,
+    /// Whether this is a read-only demo, which refuses writes with `demo_mode`.
+    demo: bool,
 }
 
 /// Versions of the service and of its API.
@@ -49,5 +51,6 @@ pub(crate) async fn version(State(state): State<AppState>) -> Json<VersionAnswer
             Backend::Postgres => "postgresql",
         },
         api_version: API_VERSION,
+        demo: state.config().demo,
     })
 }

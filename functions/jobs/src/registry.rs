@@ -35,15 +35,15 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::every(HOUR * 24, retention::forget_numbers),
         Kind::new(retention::redate_expiry),
         Kind::new(retention::apply_retention),
-        Kind::new(runs::completion),
-        Kind::new(runs::recompute),
-        Kind::new(runs::move_executions),
-        Kind::new(runs::compare_behind),
-        Kind::new(runs::compare_project),
-        Kind::new(runs::reevaluate_outcomes),
+        Kind::new(runs::completion).in_demo(),
+        Kind::new(runs::recompute).in_demo(),
+        Kind::new(runs::move_executions).in_demo(),
+        Kind::new(runs::compare_behind).in_demo(),
+        Kind::new(runs::compare_project).in_demo(),
+        Kind::new(runs::reevaluate_outcomes).in_demo(),
         Kind::new(runs::pool_traces),
         Kind::new(runs::join_evidence),
-        Kind::new(runs::unpack_report),
+        Kind::new(runs::unpack_report).in_demo(),
         Kind::every(HOUR, runs::resume_storing),
         Kind::every(MINUTE / 2, runs::sweep_stale_runs),
         Kind::every(MINUTE, runs::purge_feeds),
@@ -64,6 +64,8 @@ pub(crate) struct Kind {
     name: &'static str,
     pub(crate) is_secret: bool,
     period: Option<Period>,
+    /// Whether it runs in demo mode, too.
+    is_in_demo: bool,
     start: Start,
 }
 
@@ -97,7 +99,19 @@ impl Kind {
             }
             .boxed()
         };
-        Self { name: P::KIND, is_secret: P::IS_SECRET, period: None, start: Box::new(start) }
+        Self {
+            name: P::KIND,
+            is_secret: P::IS_SECRET,
+            period: None,
+            is_in_demo: false,
+            start: Box::new(start),
+        }
+    }
+
+    /// Runs in demo mode as well: work that completes results which were accepted
+    /// before. Whatever deletes, mails, calls other systems or ends something does not.
+    fn in_demo(self) -> Self {
+        Self { is_in_demo: true, ..self }
     }
 
     /// A kind that runs once in every period, as soon as some process looks.
@@ -122,13 +136,18 @@ impl Kind {
 pub(crate) struct Kinds {
     list: Vec<Kind>,
     known: lease::Kinds,
+    in_demo: lease::Kinds,
 }
 
 impl Kinds {
     fn of(list: Vec<Kind>) -> Self {
         let names = |filter: fn(&Kind) -> bool| list.iter().filter(|k| filter(k)).map(|k| k.name).collect();
         let known = lease::Kinds { names: names(|_| true), secret: names(|kind| kind.is_secret) };
-        Self { list, known }
+        let in_demo = lease::Kinds {
+            names: names(|kind| kind.is_in_demo),
+            secret: names(|kind| kind.is_in_demo && kind.is_secret),
+        };
+        Self { list, known, in_demo }
     }
 
     /// The kind of this name. Only jobs of known kinds are claimed.
@@ -139,6 +158,11 @@ impl Kinds {
     /// Their names, as the queue asks for them.
     pub(crate) const fn known(&self) -> &lease::Kinds {
         &self.known
+    }
+
+    /// The names of those that run in demo mode.
+    pub(crate) const fn in_demo(&self) -> &lease::Kinds {
+        &self.in_demo
     }
 
     /// Names of the kinds that nobody enqueues.

@@ -66,7 +66,11 @@ pub async fn run_due(state: &AppState, budget: Budget) -> Result<Summary, StoreE
 /// [`run_due`] for some of them.
 pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Result<Summary, StoreError> {
     let store = state.store();
-    jobs::enqueue_periodic(store, &KINDS.periodic_jobs(state.now())?, state.now()).await?;
+    let is_demo = state.config().demo;
+    let kinds = if is_demo { KINDS.in_demo() } else { KINDS.known() };
+    if !is_demo {
+        jobs::enqueue_periodic(store, &KINDS.periodic_jobs(state.now())?, state.now()).await?;
+    }
     let mut looked = state.now();
     let mut may_claim = true;
     let mut summary = Summary::default();
@@ -80,7 +84,7 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
             if which == Which::All || LOOK_AGAIN.as_millis() <= since(looked, now) {
                 looked = now;
             }
-            match lease::claim(store, KINDS.known(), AT_ONCE - running.len(), looked, now).await {
+            match lease::claim(store, kinds, AT_ONCE - running.len(), looked, now).await {
                 Ok(claimed) => {
                     summary.claimed += claimed.len() as u64;
                     for job in claimed {
@@ -109,7 +113,7 @@ pub(crate) async fn run(state: &AppState, budget: Budget, which: Which) -> Resul
     if let Some(error) = refused {
         return Err(error);
     }
-    summary.next_due = jobs::next_due(&mut store.db().read().await?, &KINDS.known().names).await?;
+    summary.next_due = jobs::next_due(&mut store.db().read().await?, &kinds.names).await?;
     Ok(summary)
 }
 

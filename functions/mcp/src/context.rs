@@ -59,12 +59,15 @@ impl Context {
         self.identity.role()
     }
 
-    /// Checks what every write needs besides a role: a key that may write,
-    /// and a database that is not waiting for a migration.
+    /// Checks what every write needs besides a role: a service that is no demo,
+    /// a key that may write, and a database that is not waiting for a migration.
     ///
     /// # Errors
-    /// [`ToolError::KeyReads`], [`ToolError::Refused`].
+    /// [`ToolError::Demo`], [`ToolError::KeyReads`], [`ToolError::Refused`].
     pub(crate) async fn may_write(&self) -> Result<(), ToolError> {
+        if self.state.config().demo {
+            return Err(ToolError::Demo);
+        }
         if !self.identity.may_triage() {
             return Err(ToolError::KeyReads);
         }

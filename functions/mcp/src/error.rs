@@ -27,6 +27,9 @@ pub(crate) enum ToolError {
         "This connection is read-only (`?readonly=1`); remove that parameter to call a tool that writes."
     )]
     ReadOnly,
+    /// A write in demo mode.
+    #[error("{}", callboard_http::error::DEMO_REFUSAL)]
+    Demo,
     /// An argument is missing or wrong.
     #[error(transparent)]
     Argument(#[from] ArgumentError),

@@ -119,7 +119,11 @@ pub(crate) async fn page(
     let mut response = if wants_stream(&headers) {
         not_allowed("POST, OPTIONS")
     } else {
-        let page = SetupPage { endpoint: site.url("/mcp"), key_required: state.auth_enabled() };
+        let page = SetupPage {
+            endpoint: site.url("/mcp"),
+            key_required: state.auth_enabled(),
+            is_demo: state.config().demo,
+        };
         Html(page.html().map_err(ApiError::internal)?).into_response()
     };
     response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));

@@ -26,6 +26,8 @@ pub(crate) struct SetupPage {
     pub endpoint: String,
     /// Whether callers need a key.
     pub key_required: bool,
+    /// Whether this is a read-only demo.
+    pub is_demo: bool,
 }
 
 impl SetupPage {
@@ -123,7 +125,9 @@ mod tests {
     #[test]
     fn the_page_has_the_address_and_nothing_inline() {
         let page = |key_required| {
-            SetupPage { endpoint: "https://t.example/mcp".to_owned(), key_required }.html().unwrap()
+            SetupPage { endpoint: "https://t.example/mcp".to_owned(), key_required, is_demo: false }
+                .html()
+                .unwrap()
         };
         let open = page(false);
         assert!(open.contains("claude mcp add --transport http callboard https://t.example/mcp"));
@@ -134,7 +138,11 @@ mod tests {
         }
         assert!(page(true).contains("Authorization: Bearer pd_"));
         assert!(!open.contains("--allow-http"));
-        let plain = SetupPage { endpoint: "http://callboard.lan:3000/mcp".to_owned(), key_required: false };
+        let plain = SetupPage {
+            endpoint: "http://callboard.lan:3000/mcp".to_owned(),
+            key_required: false,
+            is_demo: false,
+        };
         assert!(plain.html().unwrap().contains(r#""http://callboard.lan:3000/mcp", "--allow-http"]"#));
         assert!(
             open.contains("runId*, statusFilter {failed|flaky|all} = failed, pageSize 1..50 = 10, cursor")

@@ -100,7 +100,9 @@ pub(crate) async fn judge(
     let asked = asked(&body)?;
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
-    Ok(Json(gates::judge(&ctx, visit.acting(&caller, state.now()), project, id, asked).await?))
+    // A demo answers and keeps nothing.
+    let keep_for = (!state.config().demo).then(|| visit.acting(&caller, state.now()));
+    Ok(Json(gates::judge(&ctx, keep_for, project, id, asked).await?))
 }
 
 /// What gates said about a run, newest first.

@@ -20,6 +20,9 @@ use crate::request_id;
 /// store is away.
 const RETRY_AFTER_SECONDS: &str = "5";
 
+/// What callers of a write are told in demo mode.
+pub const DEMO_REFUSAL: &str = "This is a demo: you can look at everything, nothing can be changed.";
+
 /// The body of every error.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -216,6 +219,12 @@ impl ApiError {
             "Something went wrong on our side; the log has the details under this reference.",
         )
         .caused_by(cause)
+    }
+
+    /// 403 `demo_mode`.
+    #[must_use]
+    pub fn demo_mode() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "demo_mode", DEMO_REFUSAL)
     }
 
     /// 503 `database_unavailable`.

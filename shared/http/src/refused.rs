@@ -52,6 +52,9 @@ pub(crate) async fn note(state: &AppState, asked: Asked<'_>, refusal: Option<Ref
 /// The refusal an answer is, when it belongs into the audit log.
 pub(crate) fn refusal_of(asked: &Asked<'_>, response: &Response) -> Option<Refusal> {
     let RefusedWith { code, target } = response.extensions().get::<RefusedWith>()?;
+    if code == "demo_mode" {
+        return None;
+    }
     const OF_NOBODY: [&str; 3] = ["invalid_api_key", "invalid_or_expired_token", "setup_unavailable"];
     let status = response.status();
     if status == StatusCode::FORBIDDEN || OF_NOBODY.contains(&code.as_ref()) {

@@ -235,6 +235,10 @@ async fn recognised(
             }
         }
     }
+    // Before the caller is looked up: a write is refused whoever asks, and costs nothing.
+    if state.config().demo && !route.is_open_in_demo() {
+        return Err(ApiError::demo_mode());
+    }
     recognise::caller(state, route, headers, named.as_ref(), extensions.get()).await
 }
 

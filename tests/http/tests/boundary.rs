@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::builders::{attempt, run};
 
 /// A run in a project, for the routes that name one.
-async fn something(client: &Client) -> Holding {
+pub(crate) async fn something(client: &Client) -> Holding {
     let submission = run("shop", "failed", vec![attempt("pays", "failed", 0)]);
     let stored = client.post_json("/api/test-runs/submit", &submission).await.expect("stored");
     let number = |name: &str| stored[name].as_i64().expect("an id");
@@ -34,7 +34,7 @@ fn unsafe_routes() -> impl Iterator<Item = &'static Route> {
     ROUTES.iter().filter(|route| route.method != Verb::Get && !matches!(route.access, Access::System))
 }
 
-async fn send(client: &Client, route: &Route, path: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) async fn send(client: &Client, route: &Route, path: &str, headers: &[(&str, &str)]) -> Answer {
     let method: Method = route.method.as_str().parse().expect("a method");
     let mut request = client.request(method, path);
     for (name, value) in headers {
@@ -81,7 +81,7 @@ async fn no_page_of_another_origin_changes_anything(client: &Client, holding: &H
 }
 
 /// What there is of everything that could be changed.
-async fn shown(client: &Client) -> Vec<serde_json::Value> {
+pub(crate) async fn shown(client: &Client) -> Vec<serde_json::Value> {
     let mut lists = Vec::new();
     for list in ["projects", "test-runs", "tags", "invitations", "deletions", "projects/1/quarantine"] {
         lists.push(client.json(&format!("/api/{list}")).await.expect("a list"));

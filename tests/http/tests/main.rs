@@ -14,6 +14,7 @@ mod clusters;
 mod comparison;
 mod connections;
 mod deletion;
+mod demo;
 mod detail_pages;
 mod documents;
 mod explain;

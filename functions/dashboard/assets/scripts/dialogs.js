@@ -21,8 +21,10 @@ function setUp(dialog) {
   });
 }
 
+// Whatever a dialog sends, a demo refuses.
+const isDemo = 'demo' in document.documentElement.dataset;
 for (const button of document.querySelectorAll('[data-opens]')) {
-  button.hidden = false;
+  button.hidden = isDemo;
   button.addEventListener('click', () => open(button));
 }
 for (const dialog of document.querySelectorAll('dialog[data-dialog]')) setUp(dialog);

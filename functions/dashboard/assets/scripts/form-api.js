@@ -288,6 +288,11 @@ async function submit(form) {
   }
 }
 
+/** A demo refuses all that is sent but signing in and out. */
+function isServed(form) {
+  return !('demo' in document.documentElement.dataset) || /\/api\/auth\/log(in|out)$/.test(form.dataset.api);
+}
+
 /** Forms that came with a newer part of the page are set up as those that were there. */
 function setUp() {
   for (const form of document.querySelectorAll('form[data-api]:not([data-ready])')) {
@@ -296,7 +301,7 @@ function setUp() {
       event.preventDefault();
       submit(form);
     });
-    for (const button of form.querySelectorAll('button[type="submit"]')) button.disabled = false;
+    for (const button of form.querySelectorAll('button[type="submit"]')) button.disabled = !isServed(form);
   }
 }
 

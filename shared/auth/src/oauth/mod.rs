@@ -46,6 +46,9 @@ pub enum OauthRefusal {
     /// Nobody has to sign in here.
     #[error("Authentication is off; there is nothing to sign in to.")]
     AuthDisabled,
+    /// Nobody signs in at a provider in demo mode.
+    #[error("This is a demo: signing in through a provider is not available.")]
+    DemoMode,
     /// Not a provider, or not a configured one.
     #[error("This sign-in method is not configured.")]
     InvalidProvider,
@@ -88,8 +91,9 @@ pub enum OauthRefusal {
 
 impl OauthRefusal {
     /// Every refusal.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AuthDisabled,
+        Self::DemoMode,
         Self::InvalidProvider,
         Self::AccessDenied,
         Self::InvalidState,
@@ -109,6 +113,7 @@ impl OauthRefusal {
     pub const fn code(self) -> &'static str {
         match self {
             Self::AuthDisabled => "auth-disabled",
+            Self::DemoMode => "demo-mode",
             Self::InvalidProvider => "invalid-provider",
             Self::AccessDenied => "access-denied",
             Self::InvalidState => "invalid-state",

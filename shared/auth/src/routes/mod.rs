@@ -47,6 +47,18 @@ impl Route {
         let is_own_account = self.project == ProjectSource::None && roles.contains(Role::User);
         self.mutates && (is_own_account || !roles.contains(Role::Reporter))
     }
+
+    /// Whether demo mode serves it.
+    #[must_use]
+    pub fn is_open_in_demo(&self) -> bool {
+        match self.id {
+            // The registry of jobs limits what the schedule does; gates answer and keep nothing.
+            RouteId::Tick | RouteId::GateRun => true,
+            // The link of a mail proves an address, although browsers GET it.
+            RouteId::VerifyEmail => false,
+            _ => !self.mutates,
+        }
+    }
 }
 
 /// Methods in use. HEAD runs the GET row.

@@ -106,6 +106,8 @@ pub struct Config {
     pub mcp_structured: bool,
     /// Whose forwarded headers are believed.
     pub trust_proxy: TrustProxy,
+    /// Whether this is a read-only demo.
+    pub demo: bool,
     /// Whether callers have to sign in.
     pub auth_enabled: bool,
     /// Secrets of sessions and file grants, the sealing one first; empty: use the
@@ -236,6 +238,7 @@ fn read(reader: &Reader) -> Config {
         mcp_allows_any_origin,
         mcp_structured: reader.switch(&registry::MCP_STRUCTURED),
         trust_proxy: reader.proxies(&registry::TRUST_PROXY),
+        demo: reader.switch(&registry::DEMO),
         auth_enabled: reader.switch(&registry::AUTH_ENABLED),
         auth_secrets: reader.secrets(&registry::AUTH_SECRET),
         oauth: oauth::read(reader),
@@ -298,6 +301,11 @@ fn read(reader: &Reader) -> Config {
     config.warnings = warnings(reader, &config);
     // Said among the warnings: what others can reach is always limited.
     config.rate_limits |= !config.is_bound_to_loopback();
+    if config.demo {
+        // Their variables are still checked, so that leaving demo mode brings no surprise.
+        config.oauth = OauthConfig::default();
+        config.mail = None;
+    }
     config
 }
 
@@ -563,6 +571,21 @@ mod tests {
         for value in ["", "false", "False"] {
             assert!(read(&[("SERVICE_AUTH_ENABLED", value)]).is_ok());
         }
+    }
+
+    #[test]
+    fn a_demo_sends_no_mail_and_has_no_providers() {
+        let configured = [
+            ("SERVICE_SMTP_URL", "smtp://mail.example:25"),
+            ("SERVICE_MAIL_FROM", "tests@example.org"),
+            ("SERVICE_OAUTH_CODEHOST_CLIENT_ID", "id"),
+            ("SERVICE_OAUTH_CODEHOST_CLIENT_SECRET", "f1d2d2f924e986ac86fdf7b36c94bcdf32beec15"),
+        ];
+        let config = read(&configured).unwrap();
+        assert!(config.mail.is_some() && config.oauth.configured().count() == 1);
+        let demo = configured.into_iter().chain([("SERVICE_DEMO", "true")]).collect::<Vec<_>>();
+        let config = read(&demo).unwrap();
+        assert!(config.demo && config.mail.is_none() && config.oauth.configured().count() == 0);
     }
 
     #[test]

@@ -225,6 +225,14 @@ pub const AUTH_ENABLED: Variable = Variable {
     default: Value::Text("false"),
     meaning: "Whether callers have to sign in. Off: everyone who reaches the service may do everything.",
 };
+/// `SERVICE_DEMO`
+pub const DEMO: Variable = Variable {
+    name: "SERVICE_DEMO",
+    kind: Kind::Switch,
+    default: Value::Text("false"),
+    meaning: "Serves what is stored as a read-only demo: every write is refused with 403 `demo_mode`, nothing is \
+              deleted by age, no mail is sent and nobody signs in at a provider.",
+};
 /// `SERVICE_AUTH_SECRET`
 pub const AUTH_SECRET: Variable = unset(
     "SERVICE_AUTH_SECRET",
@@ -439,6 +447,7 @@ const OWN: &[Variable] = &[
     MCP_ALLOWED_ORIGINS,
     MCP_STRUCTURED,
     TRUST_PROXY,
+    DEMO,
     AUTH_ENABLED,
     AUTH_SECRET,
     COOKIE_SECURE,

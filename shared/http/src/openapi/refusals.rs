@@ -129,6 +129,9 @@ fn codes(operation: &Operation, route: &Route) -> BTreeMap<u16, Codes> {
             add(415, &[]);
         }
     }
+    if !route.is_open_in_demo() {
+        add(403, &["demo_mode"]);
+    }
     if route.mutates {
         add(412, &[]);
     }

@@ -73,6 +73,7 @@ pub(crate) async fn account(
 ) -> Result<Response, ApiError> {
     let Some(own) = visit.caller.user_id() else {
         return notice(&NoticePage {
+            is_demo: visit.is_demo,
             title: "No account",
             sentence: "Signing in is switched off here: everyone who reaches this address is an administrator, and nobody \
                        has an account of their own."

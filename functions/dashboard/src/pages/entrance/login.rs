@@ -104,6 +104,7 @@ const fn icon_of(provider: Provider) -> &'static str {
 #[template(path = "pages/entrance/login.html")]
 struct LoginPage<'a> {
     title: &'static str,
+    is_demo: bool,
     is_in_place: bool,
     /// `reload`, or the address to go to.
     afterwards: &'a str,
@@ -148,6 +149,7 @@ pub(super) fn form(
     };
     answer(&LoginPage {
         title: "Sign in",
+        is_demo: state.config().demo,
         is_in_place,
         afterwards,
         next,
@@ -170,6 +172,7 @@ pub(crate) async fn login(
         return match asked.refusal {
             None => Ok(home()),
             Some(refusal) => notice(&NoticePage {
+                is_demo: state.config().demo,
                 title: "No new sign-in",
                 sentence: refusal.sentence().into(),
                 href: "/",

@@ -24,6 +24,8 @@ use crate::visit::answer;
 #[derive(Template)]
 #[template(path = "pages/entrance/notice.html")]
 pub(crate) struct NoticePage {
+    /// Whether this is a read-only demo.
+    pub is_demo: bool,
     /// What it is about.
     pub title: &'static str,
     /// What there is to say.

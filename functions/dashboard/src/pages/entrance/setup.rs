@@ -18,6 +18,7 @@ use crate::visit::answer;
 #[template(path = "pages/entrance/setup.html")]
 struct SetupPage {
     title: &'static str,
+    is_demo: bool,
     /// `reload`, or the address to go to.
     afterwards: &'static str,
     refusal: Option<String>,
@@ -32,6 +33,7 @@ pub(super) fn form(
 ) -> Result<Response, ApiError> {
     answer(&SetupPage {
         title: "First administrator",
+        is_demo: state.config().demo,
         afterwards,
         refusal: refusal.map(Refusal::sentence),
         password_hint: password_hint(state),
@@ -55,6 +57,7 @@ pub(super) fn no_account_left() -> Result<Response, ApiError> {
 pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     if *caller.principal() == Principal::AuthOff {
         return notice(&NoticePage {
+ is_demo: state.config().demo,
             title: "Nothing to set up",
             sentence: "Signing in is switched off here: everyone who reaches this address is an administrator. \
                        SERVICE_AUTH_ENABLED=true switches it on; the first administrator is created here then."
@@ -72,6 +75,7 @@ pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Resu
         SetupState::Done => {}
     }
     notice(&NoticePage {
+        is_demo: state.config().demo,
         title: "Already set up",
         sentence: "There is an administrator already. Ask them for an account, or sign in if you have one."
             .into(),

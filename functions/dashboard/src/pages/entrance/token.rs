@@ -16,6 +16,7 @@ use crate::visit::answer;
 #[template(path = "pages/entrance/reset.html")]
 struct ResetPage {
     title: &'static str,
+    is_demo: bool,
     password_hint: String,
 }
 
@@ -24,14 +25,19 @@ struct ResetPage {
 #[template(path = "pages/entrance/verify.html")]
 struct VerifyPage {
     title: &'static str,
+    is_demo: bool,
 }
 
 /// Sets a password: a new one, or the first one of somebody invited.
 pub(crate) async fn reset(State(state): State<AppState>) -> Result<Response, ApiError> {
-    answer(&ResetPage { title: "Set a password", password_hint: password_hint(&state) })
+    answer(&ResetPage {
+        title: "Set a password",
+        is_demo: state.config().demo,
+        password_hint: password_hint(&state),
+    })
 }
 
 /// Proves an e-mail address.
-pub(crate) async fn verify() -> Result<Response, ApiError> {
-    answer(&VerifyPage { title: "Confirm your e-mail address" })
+pub(crate) async fn verify(State(state): State<AppState>) -> Result<Response, ApiError> {
+    answer(&VerifyPage { title: "Confirm your e-mail address", is_demo: state.config().demo })
 }
