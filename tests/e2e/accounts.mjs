@@ -110,11 +110,36 @@ describe('accounts', { concurrency: false }, () => {
     await rosa.goto(at('/projects'));
     await rosa.getByRole('main').getByRole('link', { name: 'shop' }).waitFor();
     assert.equal(await rosa.getByText('bank', { exact: true }).count(), 0);
-    const users = await rosa.goto(at('/settings/users'));
-    assert.equal(users.status(), 403);
+    const user = await rosa.goto(at(userPage));
+    assert.equal(user.status(), 403);
     await rosa.getByRole('heading', { name: 'No access' }).waitFor();
     const members = await rosa.goto(at(`/projects/${projects.shop}?tab=members`));
     assert.equal(members.status(), 403);
+  });
+
+  test('the key icon in the list of users leads to the keys of an account', async () => {
+    await rosa.goto(at('/settings/users'));
+    assert.deepEqual(await rosa.locator('table.users tbody .row-link').allTextContents(), [READER.username]);
+    assert.equal(await rosa.getByRole('button', { name: 'New user' }).count(), 0);
+    await rosa.getByRole('link', { name: `API keys of ${READER.username}` }).click();
+    await rosa.getByRole('heading', { name: `API keys of ${READER.username}`, level: 1 }).waitFor();
+    await rosa.getByRole('button', { name: 'New key' }).click();
+    const dialog = rosa.getByRole('dialog', { name: 'New API key' });
+    await dialog.getByLabel('Name', { exact: true }).fill('laptop');
+    await dialog.getByLabel('Ends after').selectOption('');
+    await dialog.getByRole('button', { name: 'Create key' }).click();
+    const key = (await dialog.locator('#created-key-value').textContent()).trim();
+    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await rosa.getByRole('cell', { name: /^laptop/ }).getByText(key.slice(0, 11)).waitFor();
+    const answered = async () => (await fetch(at('/api/projects'), { headers: { authorization: `Bearer ${key}` } })).status;
+    assert.equal(await answered(), 200);
+    // An administrator revokes the keys of others the same way.
+    await ada.goto(at('/settings/users'));
+    await ada.getByRole('link', { name: `API keys of ${READER.username}` }).click();
+    await ada.getByRole('button', { name: 'Revoke laptop' }).click();
+    await ada.getByRole('dialog').getByRole('button', { name: 'Revoke key' }).click();
+    await ada.getByText('The key is revoked.').waitFor();
+    assert.equal(await answered(), 401);
   });
 
   test('an API key is shown once and opens what its owner reaches', async () => {
@@ -303,6 +328,7 @@ describe('accounts', { concurrency: false }, () => {
           'new user': ['/settings/users', 200, 'New user'],
           invite: ['/settings/users', 200, 'Invite'],
           user: [userPage, 200],
+          'keys of a user': [`${userPage}/keys`, 200],
           'delete user': [userPage, 200, 'Delete account…'],
           members: [`/projects/${projects.shop}?tab=members`, 200],
           audit: ['/settings/audit', 200],
@@ -310,6 +336,7 @@ describe('accounts', { concurrency: false }, () => {
         await look(await rosa.context().storageState(), {
           'no access': [`/projects/${projects.bank}`, 403],
           'account of a reader': ['/settings/account', 200],
+          'users of a reader': ['/settings/users', 200],
         });
         assert.deepEqual(complaints, []);
       });

@@ -41,6 +41,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::AccountPage, pages::account)
         .on(RouteId::UsersPage, pages::users)
         .on(RouteId::UserPage, pages::user)
+        .on(RouteId::UserKeysPage, pages::user_keys)
         .on(RouteId::AuditPage, pages::audit)
         .on(RouteId::TagsPage, pages::settings::tags)
         .on(RouteId::StoragePage, pages::settings::storage)

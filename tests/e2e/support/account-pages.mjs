@@ -35,6 +35,7 @@ export async function makeAccounts(url) {
       account: { address: '/settings/account' },
       users: { address: '/settings/users' },
       user: { address: `/settings/users/${ids[1]}` },
+      'user-keys': { address: `/settings/users/${ids[1]}/keys` },
       'user-new': { address: '/settings/users', act: (page) => page.getByRole('button', { name: 'New user' }).click() },
       audit: { address: '/settings/audit' },
     },

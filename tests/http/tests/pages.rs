@@ -106,7 +106,9 @@ async fn a_reader_sees_their_project_and_is_told_about_others() {
             (format!("/projects/{own}?tab=members"), "for another role"),
             (format!("/projects/{own}?tab=settings"), "for another role"),
             ("/settings/tags".to_owned(), "for another role"),
-            ("/settings/users".to_owned(), "for another role"),
+            ("/settings/users?show=invitations".to_owned(), "for another role"),
+            ("/settings/users/1".to_owned(), "for another role"),
+            ("/settings/users/1/keys".to_owned(), "for another role"),
             ("/settings/audit".to_owned(), "for another role"),
             ("/settings/projects".to_owned(), "for another role"),
             ("/settings/source-control".to_owned(), "for another role"),
@@ -122,6 +124,43 @@ async fn a_reader_sees_their_project_and_is_told_about_others() {
         let answer = page(&reader, "/settings/account").await;
         assert_eq!(answer.status, 200);
         assert!(answer.text().contains("You reach one project"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn everybody_reaches_their_keys_from_the_list_of_users() {
+    for_each_secured_service(async |service| {
+        let (administrator, ..) = furnished(service.client()).await;
+        let reader = signed_in(service.client(), "rosa").await;
+        let id =
+            async |client: &Client| client.json("/api/users/me").await.expect("an account")["id"].clone();
+        let (ada, rosa) = (id(&administrator).await, id(&reader).await);
+        let path = |account: &Value| format!("/settings/users/{account}/keys");
+        let icon = |account: &Value, name: &str| {
+            format!("href=\"{}\" title=\"API keys\" aria-label=\"API keys of {name}\"", path(account))
+        };
+        let all = page(&administrator, "/settings/users").await.text();
+        assert!(all.contains(&icon(&ada, "ada")) && all.contains(&icon(&rosa, "rosa")), "{all}");
+        let own = page(&reader, "/settings/users").await;
+        assert_eq!(own.status, 200);
+        let own = own.text();
+        assert!(own.contains(&icon(&rosa, "rosa")) && !own.contains("API keys of ada"), "{own}");
+        assert!(!own.contains("/api/invitations") && !own.contains("POST /api/users\""), "{own}");
+
+        let key = json!({ "name": "nightly", "expiresAt": "2100-01-01T00:00:00.000Z" });
+        reader.post_json("/api/users/me/api-keys", &key).await.expect("a key");
+        for (client, create) in [(&reader, "You have"), (&administrator, "There are")] {
+            let keys = page(client, &path(&rosa)).await;
+            let text = keys.text();
+            assert_eq!(keys.status, 200, "{text}");
+            let calls =
+                [format!("POST /api/users/{rosa}/api-keys"), format!("DELETE /api/users/{rosa}/api-keys/")];
+            assert!(calls.iter().all(|call| text.contains(call)), "{text}");
+            assert!(text.contains("<b>nightly</b>") && !text.contains(create), "{text}");
+        }
+        assert_eq!(page(&reader, &path(&ada)).await.status, 403);
+        assert_eq!(page(&administrator, &path(&json!(999))).await.status, 404);
     })
     .await;
 }

@@ -12,7 +12,7 @@ pub(crate) enum SettingsTab {
     Instance,
     /// One's own account.
     Account,
-    /// All accounts.
+    /// Accounts and their keys.
     Users,
     /// All projects.
     Projects,
@@ -54,7 +54,7 @@ impl SettingsTabs {
         let all = [
             (SettingsTab::Instance, "Instance", "/settings", true),
             (SettingsTab::Account, "Account", "/settings/account", visit.caller.account().is_some()),
-            (SettingsTab::Users, "Users", "/settings/users", visit.caller.is_administrator()),
+            (SettingsTab::Users, "Users", "/settings/users", true),
             (SettingsTab::Projects, "Projects", "/settings/projects", visit.caller.is_administrator()),
             (SettingsTab::Tags, "Tags", "/settings/tags", visit.caller.is_administrator()),
             (

@@ -15,7 +15,7 @@ pub(crate) mod settings;
 mod test_case;
 mod unknown;
 
-pub(crate) use accounts::{account, audit, user, users};
+pub(crate) use accounts::{account, audit, user, user_keys, users};
 pub(crate) use analytics::analytics;
 pub(crate) use cluster::cluster;
 pub(crate) use entrance::{in_place, login, reset, setup, verify};

@@ -522,10 +522,12 @@ routes! {
     SettingsPage => get("/settings");
     /// One's own account.
     AccountPage => get("/settings/account");
-    /// All accounts.
-    UsersPage => get("/settings/users").administrator();
+    /// Accounts: all of them for administrators, one's own for others.
+    UsersPage => get("/settings/users");
     /// One account.
     UserPage => get("/settings/users/{id}").administrator();
+    /// API keys of an account.
+    UserKeysPage => get("/settings/users/{id}/keys");
     /// The audit log.
     AuditPage => get("/settings/audit").administrator();
     /// What is kept, and how much of it.

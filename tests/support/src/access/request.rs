@@ -8,7 +8,7 @@ use super::Holding;
 
 /// Routes about an account: the caller's own, or anybody's for administrators.
 pub(super) fn is_about_an_account(route: &Route) -> bool {
-    route.pattern.starts_with("/api/users/{id}") || route.pattern == "/settings/users/{id}"
+    route.pattern.starts_with("/api/users/{id}") || route.pattern.starts_with("/settings/users/{id}")
 }
 
 /// The path, and where it takes one the query, that names something of what

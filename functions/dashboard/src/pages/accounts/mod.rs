@@ -6,12 +6,14 @@ mod account;
 mod audit;
 mod panels;
 mod user;
+mod user_keys;
 mod users;
 
 pub(crate) use account::account;
 pub(crate) use audit::audit;
 pub(crate) use panels::project_choices;
 pub(crate) use user::user;
+pub(crate) use user_keys::user_keys;
 pub(crate) use users::users;
 
 use callboard_query::accounts::Acting;

@@ -1,11 +1,13 @@
-//! `/settings/users`: all accounts, inviting more, and who has not answered yet.
+//! `/settings/users`: accounts and the way to their keys. Administrators see
+//! all of them, invite more and see who has not answered yet; others see
+//! themselves.
 
 use std::collections::BTreeSet;
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use callboard_auth::{Role, RouteId};
+use callboard_auth::{Denied, Role, RouteId};
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
@@ -77,6 +79,8 @@ struct UsersPage {
     shell: Shell,
     tabs: SettingsTabs,
     auth_enabled: bool,
+    /// Whether the reader manages accounts; others see their own.
+    is_manager: bool,
     filters: FilterBar,
     is_filtered: bool,
     /// Nothing where the page shows the open invitations alone.
@@ -88,7 +92,7 @@ struct UsersPage {
     projects: Vec<ChoiceRow>,
 }
 
-/// All accounts.
+/// The accounts the reader sees.
 pub(crate) async fn users(
     State(state): State<AppState>,
     visit: Visit,
@@ -97,6 +101,10 @@ pub(crate) async fn users(
     let key = (&asked.text, asked.role.map(Role::as_str), asked.disabled, asked.are_invitations);
     let cursors = CursorScope::new(RouteId::UsersPage, &key)?;
     let cursor = asked.page.cursor.as_deref();
+    let is_manager = visit.caller.sees_accounts();
+    if asked.are_invitations && !is_manager {
+        return Err(Denied::InsufficientRole.into());
+    }
     let (users, invitations, filters, next) = if asked.are_invitations {
         let found = invitations::list(&visit.ctx, true, cursors.decode(cursor)?, asked.page.rows()).await?;
         let found = cursors.page(found)?;
@@ -119,7 +127,11 @@ pub(crate) async fn users(
         } else {
             None
         };
-        let newest = invitations::list(&visit.ctx, true, None, INVITATIONS + 1).await?.items;
+        let newest = if is_manager {
+            invitations::list(&visit.ctx, true, None, INVITATIONS + 1).await?.items
+        } else {
+            Vec::new()
+        };
         (
             Some(found.items),
             newest,
@@ -131,6 +143,7 @@ pub(crate) async fn users(
     answer(&UsersPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Users),
         auth_enabled: state.auth_enabled(),
+        is_manager,
         filters,
         is_filtered: asked.is_filtered(),
         pager: Pager::new(&visit.address, next.as_ref()),
@@ -144,7 +157,7 @@ pub(crate) async fn users(
             "{} Without one the person signs in through a provider, or with a link that you send later.",
             password_hint(&state)
         ),
-        projects: project_choices(&visit, &BTreeSet::new()).await?,
+        projects: if is_manager { project_choices(&visit, &BTreeSet::new()).await? } else { Vec::new() },
         shell: Shell::new(&visit, Section::Settings, "Users")
             .await?
             .under("Settings", "/settings")
