@@ -276,7 +276,7 @@ describe('accounts', { concurrency: false }, () => {
     await ada.goto(at('/settings/audit'));
     await ada.getByRole('cell', { name: /^Created account/ }).first().waitFor();
     await ada.getByRole('combobox', { name: 'What' }).selectOption('key');
-    await ada.getByRole('cell', { name: /^Revoked API key/ }).waitFor();
+    await ada.getByRole('cell', { name: /^Revoked API key/ }).first().waitFor();
     assert.equal(await ada.getByRole('cell', { name: /^Created account/ }).count(), 0);
     assert.match(ada.url(), /action=key/);
   });
