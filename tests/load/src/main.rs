@@ -56,6 +56,8 @@ enum Part {
     History,
     /// Latency of lists, details, pages and tools on a long history.
     Read,
+    /// Latency of what looks at many projects at once.
+    Projects,
     /// Speed and memory of a 50 MB trace upload.
     Upload,
     /// Resident memory, idle and under load.
@@ -134,6 +136,9 @@ async fn measure(arguments: &Arguments, setting: Setting, report: &mut Report) {
                 }
                 Err(error) => add(report, "history", Err(error)),
             }
+        }
+        if wanted(Part::Projects) {
+            add(report, "projects", parts::projects::measure(setting, backend).await);
         }
         if wanted(Part::Upload) {
             add(report, "upload", parts::upload::measure(setting, backend).await);

@@ -2,6 +2,7 @@
 
 pub mod history;
 pub mod memory;
+pub mod projects;
 pub mod read;
 pub mod size;
 pub mod start;

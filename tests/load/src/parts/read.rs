@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// One question.
 #[derive(Debug, Clone)]
-struct Question {
+pub(super) struct Question {
     name: &'static str,
     path: String,
     /// JSON-RPC messages to post in turn instead of a GET. `<time>` in them
@@ -56,13 +56,26 @@ struct Question {
 /// When the history holds no execution.
 pub async fn measure(setting: Setting, backend: Backend, history: &History) -> Result<Table> {
     let title = format!("Reads at {} executions, {}", history.executions(), subject::engine(backend));
-    let columns = ["what", "KB", "p50 ms", "p95 ms", "p50 ms at 8", "p95 ms at 8", "target p95"];
-    let mut table = Table::new(title, &columns);
-    let client = history.subject.client();
+    let mut table = Table::new(title, &COLUMNS);
     table.note(completed(&history.subject).await?);
+    ask(&mut table, setting, &history.subject.client(), questions(history).await?).await?;
+    Ok(table)
+}
+
+/// The columns of a table of questions.
+pub(super) const COLUMNS: [&str; 7] =
+    ["what", "KB", "p50 ms", "p95 ms", "p50 ms at 8", "p95 ms at 8", "target p95"];
+
+/// Asks each question often and adds a row with its latencies.
+pub(super) async fn ask(
+    table: &mut Table,
+    setting: Setting,
+    client: &Client,
+    questions: Vec<Question>,
+) -> Result<()> {
     let mut missing = Vec::new();
-    for question in questions(history).await? {
-        let answer = question.ask(&client).await?;
+    for question in questions {
+        let answer = question.ask(client).await?;
         // 400: this build does not know the sort or filter.
         if matches!(
             answer.status,
@@ -105,11 +118,11 @@ pub async fn measure(setting: Setting, backend: Backend, history: &History) -> R
     if !missing.is_empty() {
         table.note(format!("Not served by this build: {}.", missing.join(", ")));
     }
-    Ok(table)
+    Ok(())
 }
 
 impl Question {
-    fn get(name: &'static str, path: String, target: &'static str) -> Self {
+    pub(super) fn get(name: &'static str, path: String, target: &'static str) -> Self {
         Self { name, path, messages: Vec::new(), asked: Arc::default(), target }
     }
 
@@ -323,7 +336,7 @@ async fn first_of(client: &Client, path: &str, field: &str) -> Result<Option<i64
 /// Waits until the work behind the runs that were submitted is done: what is
 /// measured is a long history, not a service that is still taking it in. Tells how
 /// long that took.
-async fn completed(subject: &Subject) -> Result<String> {
+pub(super) async fn completed(subject: &Subject) -> Result<String> {
     let store = subject.database().store().await?;
     let begun = Instant::now();
     let mut left = i64::MAX;
