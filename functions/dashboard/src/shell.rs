@@ -97,7 +97,11 @@ impl Shell {
         let recent = projects::menu(&visit.ctx, visit.scope(), None, RECENT_PROJECTS).await?.items;
         let viewer = Viewer::of(&visit.caller);
         let is_open_despite_accounts = visit.is_open_despite_accounts;
-        Ok(Self { recent, is_open_despite_accounts, ..Self::bare(viewer, visit.is_demo, visit.now, section, title) })
+        Ok(Self {
+            recent,
+            is_open_despite_accounts,
+            ..Self::bare(viewer, visit.is_demo, visit.now, section, title)
+        })
     }
 
     /// A frame around a page inside of a project; the way begins at the

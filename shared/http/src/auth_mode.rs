@@ -146,7 +146,9 @@ impl AppState {
         // An answer of the last minute holds; a process that requires sign-in is safe whatever others know of it.
         let can_go_on = self.auth_enabled() || known.is_fresh(self.now(), CHECK_IN_LIFETIME_MS);
         if !can_go_on {
-            return Ok(self.refresh_older_than(age_ms).await?);
+            let Err(error) = self.refresh_older_than(age_ms).await else { return Ok(()) };
+            // Before the first migration nobody can have checked in; writes wait for it anyway.
+            return if self.schema_is_current().await? { Err(error.into()) } else { Ok(()) };
         }
         let Ok(_one) = known.refreshing.try_lock() else { return Ok(()) };
         if let Err(error) = self.refresh_alone(age_ms).await {

@@ -96,8 +96,8 @@ async fn a_failure_is_not_undone_by_an_attempt_that_was_broken_off() {
 /// The statements of the migration that enqueue the job.
 fn enqueueing(backend: Backend) -> Vec<String> {
     let text = match backend {
-        Backend::Sqlite => include_str!("../../../migrations/sqlite/0034_outcomes.sql"),
-        Backend::Postgres => include_str!("../../../migrations/postgres/0034_outcomes.sql"),
+        Backend::Sqlite => include_str!("../../../migrations/sqlite/0032_outcomes.sql"),
+        Backend::Postgres => include_str!("../../../migrations/postgres/0032_outcomes.sql"),
     };
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("--")).collect();
     let statements = lines.join("\n");

@@ -297,7 +297,8 @@ async fn an_environment_that_keeps_less_than_at_the_last_start_waits_as_well() {
         );
         assert!(page(client, "/settings/retention").await.contains("3\u{a0}runs"));
 
-        // Taken back before the grace is over: nothing is lost.
+        // Taken back before the grace is over: nothing is lost. Services finish their jobs, so that no lease outlives them.
+        settled(&second).await;
         let third = over(second.into_database().await, &[]).await;
         assert_eq!(
             third.client().json(INSTANCE).await.expect("the policy")["pendingEnvironment"],
@@ -308,6 +309,7 @@ async fn an_environment_that_keeps_less_than_at_the_last_start_waits_as_well() {
 
         // Another start with the same variable goes on waiting.
         let fourth = over(third.into_database().await, &lean).await;
+        settled(&fourth).await;
         let waits = fourth.client().json(INSTANCE).await.expect("the policy")["pendingEnvironment"].clone();
         let fifth = over(fourth.into_database().await, &lean).await;
         let shown = fifth.client().json(INSTANCE).await.expect("the policy");

@@ -239,6 +239,9 @@ mod tests {
         let mut text = String::new();
         attribute(&mut text, "name", "a\u{1b}[31m<b> & \"c\"\u{0}\n");
         assert_eq!(text, " name=\"a\u{fffd}[31m&lt;b&gt; &amp; &quot;c&quot;\u{fffd}&#10;\"");
+        let mut text = String::new();
+        escape_content(&mut text, "a\n\tb\r<\u{1b}");
+        assert_eq!(text, "a\n\tb&#13;&lt;\u{fffd}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ async fn a_deletion_waits_for_its_grace_period_and_is_carried_out_then() {
         assert_eq!((&told["state"], &told["restoredAt"]), (&json!("pending"), &Value::Null));
         let moment = |key: &str| {
             let text = told[key].as_str().expect("a time");
-            chrono::DateTime::parse_from_rfc3339(text).expect("a time").timestamp_millis()
+            Timestamp::parse_iso(text).expect("a time").millis()
         };
         assert_eq!(moment("restorableUntil") - moment("createdAt"), 24 * HOUR_MS);
         settled(service).await;
@@ -83,7 +83,7 @@ async fn a_deletion_waits_for_its_grace_period_and_is_carried_out_then() {
 async fn no_grace_period_is_left_when_it_is_switched_off_or_skipped() {
     for_each_backend(async |backend| {
         let database = TestDatabase::fresh(backend).await.expect("a database");
-        let off = [("SERVICE_DELETION_GRACE_HOURS".to_owned(), "0".to_owned())];
+        let off = vec![("SERVICE_DELETION_GRACE_HOURS".to_owned(), "0".to_owned())];
         let service = &Service::over(database, &off).await.expect("a service");
         let client = service.client();
         let start = "2026-01-01T10:00:00.000Z";

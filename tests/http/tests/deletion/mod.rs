@@ -11,14 +11,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use callboard_fn_jobs::{Budget, run_due};
-use callboard_store::Db;
 use callboard_test_support::form::report_archive;
 use callboard_test_support::{Answer, Client, Form, Service, for_each_service};
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::Row as _;
 
-use crate::builders::{attempt, passing, run, with};
+use crate::builders::{attempt, run, with};
 use crate::detail_pages::{page, words_after};
 use crate::live;
 

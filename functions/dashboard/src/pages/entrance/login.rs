@@ -182,7 +182,7 @@ pub(crate) async fn login(
     }
     match first_administrator::state(state.store()).await? {
         SetupState::Needed => return super::setup::form(&state, "/", asked.refusal),
-        SetupState::NoAccountLeft => return super::setup::no_account_left(),
+        SetupState::NoAccountLeft => return super::setup::no_account_left(&state),
         SetupState::Done => {}
     }
     let refused = asked.refusal.map(|refusal| {

@@ -43,7 +43,7 @@ pub(crate) async fn in_place(state: &AppState, address: &str) -> Result<Response
     let mut page = match first_administrator::state(state.store()).await? {
         SetupState::Needed => setup::form(state, "reload", None),
         SetupState::Done => login::form(state, &login::Place::Of(address), None),
-        SetupState::NoAccountLeft => setup::no_account_left(),
+        SetupState::NoAccountLeft => setup::no_account_left(state),
     }?;
     *page.status_mut() = StatusCode::UNAUTHORIZED;
     Ok(page)

@@ -41,8 +41,9 @@ pub(super) fn form(
 }
 
 /// Nobody can sign in, and only whoever has the machine can change that.
-pub(super) fn no_account_left() -> Result<Response, ApiError> {
+pub(super) fn no_account_left(state: &AppState) -> Result<Response, ApiError> {
     notice(&NoticePage {
+        is_demo: state.config().demo,
         title: "No account left",
         sentence:
             "This service was set up before, but has no accounts any more. Whoever runs it can create an \
@@ -57,7 +58,7 @@ pub(super) fn no_account_left() -> Result<Response, ApiError> {
 pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Result<Response, ApiError> {
     if *caller.principal() == Principal::AuthOff {
         return notice(&NoticePage {
- is_demo: state.config().demo,
+            is_demo: state.config().demo,
             title: "Nothing to set up",
             sentence: "Signing in is switched off here: everyone who reaches this address is an administrator. \
                        SERVICE_AUTH_ENABLED=true switches it on; the first administrator is created here then."
@@ -71,7 +72,7 @@ pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Resu
     }
     match first_administrator::state(state.store()).await? {
         SetupState::Needed => return form(&state, "/", None),
-        SetupState::NoAccountLeft => return no_account_left(),
+        SetupState::NoAccountLeft => return no_account_left(&state),
         SetupState::Done => {}
     }
     notice(&NoticePage {

@@ -2,9 +2,9 @@
 -- headline of the first one with the run, for lists. Undone by dropping the columns. Runs of before have theirs in their
 -- metadata.
 
-ALTER TABLE run_slots ADD COLUMN errors TEXT;
+ALTER TABLE run_slots ADD COLUMN errors TEXT COLLATE "C";
 ALTER TABLE test_runs ADD COLUMN error_count BIGINT NOT NULL DEFAULT 0;
-ALTER TABLE test_runs ADD COLUMN first_error TEXT;
+ALTER TABLE test_runs ADD COLUMN first_error TEXT COLLATE "C";
 
 -- rollback:
 -- ALTER TABLE test_runs DROP COLUMN first_error;
