@@ -1,9 +1,6 @@
 //! What a run is measured against, and what follows from it: insights,
 //! comparison, the numbers on its row, pins and labels.
 
-use std::time::Duration;
-
-use callboard_fn_jobs::{Budget, run_due};
 use callboard_store::jobs;
 use callboard_test_support::{Client, Service, for_each_service};
 use reqwest::Method;
@@ -14,16 +11,9 @@ use crate::detail_pages::{page, words_after};
 
 /// Waits until everything that was enqueued is done, by whomever.
 pub(crate) async fn work(service: &Service) {
-    loop {
-        run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
-        let mut session = service.state().store().db().read().await.expect("a session");
-        let counts = jobs::counts(&mut session).await.expect("counts");
-        assert_eq!(counts.parked, 0);
-        if counts.queued + counts.leased == 0 {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
+    crate::rows::settled(service).await;
+    let mut session = service.state().store().db().read().await.expect("a session");
+    assert_eq!(jobs::counts(&mut session).await.expect("counts").parked, 0);
 }
 
 /// A run of `shop` that started in this hour of the first of January.

@@ -53,6 +53,8 @@ impl Service {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let state = AppState::connect(Config::from_env(pairs).unwrap()).await.unwrap();
         state.store().migrate().await.unwrap();
+        // What every process does at its start.
+        state.refresh_auth_mode().await.unwrap();
         let state = state.with_sandbox(Sandbox::Loopback { port: 3001, main_port: 3000 });
         let router = front(callboard_fn_mcp::router(state.clone()), state.clone(), Door::Main);
         Self { router, state, _folder: folder }
