@@ -55,7 +55,9 @@ pub async fn prepare(config: Config) -> anyhow::Result<Ready> {
     enabling::deploy(state.store(), state.auth_enabled(), state.now()).await?;
     state.begin_authentication().await?;
     state.refresh_auth_mode().await?;
-    retention::start(&state.background(), state.now()).await?;
+    if !state.config().demo {
+        retention::start(&state.background(), state.now()).await?;
+    }
     Ok(Ready { state, main, sandbox: listener })
 }
 

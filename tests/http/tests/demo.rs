@@ -34,12 +34,13 @@ fn code(answer: &Answer) -> String {
 }
 
 /// What is not a GET and still answers: it reads, or signs in and out.
-const OPEN: [RouteId; 8] = [
+const OPEN: [RouteId; 9] = [
     RouteId::Login,
     RouteId::Logout,
     RouteId::CheckTraces,
     RouteId::StepResolution,
     RouteId::GateRun,
+    RouteId::PreviewInstanceRetention,
     RouteId::PreviewRetention,
     RouteId::McpMessages,
     RouteId::Tick,

@@ -1,6 +1,8 @@
 //! What waits on SQLite is in a file beside the others: it is worked in once, whatever
 //! ends in between, and comes along from where it was before.
 
+use std::path::PathBuf;
+
 use callboard_store::{Backend, Db};
 use callboard_test_support::Service;
 use serde_json::{Value, json};
@@ -75,6 +77,22 @@ async fn what_is_left_of_a_run_that_ended_goes_with_the_work_that_follows() {
     assert_eq!(feeder.shown().await["totalTests"], json!(1));
 }
 
+/// The statements that undo a migration and all that follow it, newest first.
+fn rollback_from(first: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/sqlite");
+    let files = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file").path());
+    let mut files: Vec<_> = files
+        .filter(|file| file.file_name().is_some_and(|name| name.to_string_lossy().as_ref() >= first))
+        .collect();
+    files.sort();
+    let undo = |file: &PathBuf| {
+        let step = std::fs::read_to_string(file).expect("a migration");
+        let (_, undo) = step.split_once("-- rollback:\n").expect("how it is undone");
+        undo.lines().map(|line| line.trim_start_matches("-- ")).collect::<Vec<_>>().join("\n")
+    };
+    files.iter().rev().map(undo).collect::<Vec<_>>().join("\n")
+}
+
 #[tokio::test]
 async fn what_waited_among_the_runs_comes_along() {
     let service = Service::start(Backend::Sqlite).await.expect("a service");
@@ -88,17 +106,14 @@ async fn what_waited_among_the_runs_comes_along() {
     send(&feeder, "pays later").await;
     let there = texts(&service, WAITING).await;
     assert_eq!(there, ["2"]);
-    // Back to the step before, as its file says that is done, with what waits where it was then.
-    let step = include_str!("../../../../migrations/sqlite/0031_intake_beside.sql");
-    let (_, back) = step.split_once("-- rollback:\n").expect("how it is undone");
-    let back: Vec<&str> = back.lines().map(|line| line.trim_start_matches("-- ")).collect();
+    // Back to the step before, as the files of the steps say that is done, with what waits where it was then.
     let back = format!(
         "{}
         INSERT INTO main.run_intake SELECT * FROM intake.run_intake;
         INSERT INTO main.run_intake_keys SELECT * FROM intake.run_intake_keys;
-        DELETE FROM main.schema_migrations WHERE version = 31;
+        DELETE FROM main.schema_migrations WHERE version >= 31;
         DROP TRIGGER hold;",
-        back.join("\n")
+        rollback_from("0031")
     );
     sqlx::raw_sql(AssertSqlSafe(back))
         .execute(&mut *writer.get().await.expect("a connection"))
