@@ -9,7 +9,7 @@ use callboard_http::page::{Page, PageSize};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::analytics::{
     self, BrowserMatrix, CiTimeTrend, ClusterLandscape, InsightItem, LeaderboardItem, PassRateHeatmap,
-    PortfolioItem, RegressionVelocity, WastedTime, WidgetQuery,
+    Period, PortfolioItem, RegressionVelocity, SeenProjects, WastedTime, WidgetQuery,
 };
 use callboard_query::flakiness::Sort;
 use callboard_query::network::{self, SlowEndpoint};
@@ -131,7 +131,8 @@ pub(crate) async fn pass_rate_heatmap(
 ) -> Result<Json<PassRateHeatmap>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller, &lane).await?;
-    Ok(Json(analytics::pass_rate_heatmap(&ctx, caller.scope(), &query, state.now().day()).await?))
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
+    Ok(Json(analytics::pass_rate_heatmap(&ctx, &seen, &query, state.now().day()).await?))
 }
 
 /// The most probably flaky tests of several projects.
@@ -150,8 +151,9 @@ pub(crate) async fn flaky_leaderboard(
 ) -> Result<Json<Page<LeaderboardItem>>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller, &lane).await?;
-    let items =
-        analytics::flaky_leaderboard(&ctx, caller.scope(), &query, Sort::Score, state.now().day()).await?;
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
+    let today = state.now().day();
+    let items = analytics::flaky_leaderboard(&ctx, caller.scope(), &seen, &query, Sort::Score, today).await?;
     Ok(Json(Page::whole(items)))
 }
 
@@ -171,7 +173,9 @@ pub(crate) async fn wasted_time(
 ) -> Result<Json<WastedTime>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller, &lane).await?;
-    Ok(Json(analytics::wasted_time(&ctx, caller.scope(), &query, state.now().day()).await?))
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
+    let period = Period::load(&ctx, &seen, &query, state.now().day()).await?;
+    Ok(Json(analytics::wasted_time(&period)))
 }
 
 /// Time that runs took, by day.
@@ -190,7 +194,9 @@ pub(crate) async fn ci_time_trend(
 ) -> Result<Json<CiTimeTrend>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller, &lane).await?;
-    Ok(Json(analytics::ci_time_trend(&ctx, caller.scope(), &query, state.now().day()).await?))
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
+    let period = Period::load(&ctx, &seen, &query, state.now().day()).await?;
+    Ok(Json(analytics::ci_time_trend(&period)))
 }
 
 /// Tests that broke or became flaky, by day.
@@ -209,7 +215,9 @@ pub(crate) async fn regression_velocity(
 ) -> Result<Json<RegressionVelocity>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller, &lane).await?;
-    Ok(Json(analytics::regression_velocity(&ctx, caller.scope(), &query, state.now().day()).await?))
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
+    let period = Period::load(&ctx, &seen, &query, state.now().day()).await?;
+    Ok(Json(analytics::regression_velocity(&period)))
 }
 
 /// The slowest endpoints of the applications under test, by the time that nine
@@ -229,7 +237,8 @@ pub(crate) async fn slow_endpoints(
 ) -> Result<Json<Page<SlowEndpoint>>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller).await?;
-    let items = network::slow_endpoints(&ctx, caller.scope(), &query, state.now().day()).await?;
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
+    let items = network::slow_endpoints(&ctx, &seen, &query, state.now().day()).await?;
     Ok(Json(Page::whole(items)))
 }
 
@@ -249,7 +258,8 @@ pub(crate) async fn browser_matrix(
 ) -> Result<Json<BrowserMatrix>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller).await?;
-    Ok(Json(analytics::browser_matrix(&ctx, caller.scope(), &query, state.now().day()).await?))
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
+    Ok(Json(analytics::browser_matrix(&ctx, &seen, &query, state.now().day()).await?))
 }
 
 /// Open failure clusters: by type of error, and those that failed most often.
@@ -268,8 +278,9 @@ pub(crate) async fn cluster_landscape(
 ) -> Result<Json<ClusterLandscape>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller).await?;
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
     let now = state.now();
-    Ok(Json(analytics::cluster_landscape(&ctx, caller.scope(), &query, now.day(), now).await?))
+    Ok(Json(analytics::cluster_landscape(&ctx, caller.scope(), &seen, &query, now.day(), now).await?))
 }
 
 /// What stands out against the equal window before, ten at most: what concerns
@@ -290,5 +301,9 @@ pub(crate) async fn insights(
 ) -> Result<Json<Page<InsightItem>>, ApiError> {
     let ctx = state.context(&site);
     let query = asked.query(&ctx, &caller, &lane).await?;
-    Ok(Json(Page::whole(analytics::insights(&ctx, caller.scope(), &query, state.now()).await?)))
+    let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
+    let now = state.now();
+    let endpoints = network::slow_endpoints(&ctx, &seen, &query, now.day()).await?;
+    let items = analytics::insights(&ctx, caller.scope(), &query, &endpoints, now).await?;
+    Ok(Json(Page::whole(items)))
 }

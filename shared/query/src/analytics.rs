@@ -6,7 +6,7 @@ mod insights;
 mod landscape;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::ProjectId;
@@ -15,11 +15,11 @@ use callboard_domain::time::Day;
 use callboard_domain::totals::{mean, rate};
 use callboard_store::boxed;
 use callboard_store::db::Session;
-use callboard_store::rollups::{DaySpan, RunContribution};
+use callboard_store::rollups::{self, DaySpan, LaneOfEach, RunContribution, Windows};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::daily::{of_project, sum};
+use crate::daily::sum;
 use crate::flakiness::{self, FlakyTest, Sort};
 use crate::ingest::counted_in;
 use crate::projects::{self, Told};
@@ -56,10 +56,14 @@ impl WidgetQuery {
         DaySpan { since: Day(today.0 - self.days + 1), until: today, full: self.full_runs }
     }
 
-    /// The equal window before.
-    fn before(&self, today: Day) -> DaySpan {
-        let until = Day(today.0 - self.days);
-        DaySpan { since: Day(until.0 - self.days + 1), until, full: self.full_runs }
+    /// The window and the equal one before it.
+    fn with_before(&self, today: Day) -> DaySpan {
+        DaySpan { since: Day(today.0 - 2 * self.days + 1), until: today, full: self.full_runs }
+    }
+
+    /// The lane asked for, of each of some projects.
+    fn lane_of_each(&self, projects: Vec<i64>) -> LaneOfEach {
+        LaneOfEach { projects, lane: self.lane.key() }
     }
 
     pub(crate) fn scope(&self, scope: &Scope) -> Scope {
@@ -68,6 +72,29 @@ impl WidgetQuery {
         } else {
             scope.narrowed_to(self.projects.iter().copied())
         }
+    }
+}
+
+/// The projects that a widget looks at, the most recently active ones of those
+/// the caller sees. Reading them is the only way to have some.
+#[derive(Debug)]
+pub struct SeenProjects(Vec<ProjectRef>);
+
+impl SeenProjects {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`QueryError::Store`](crate::QueryError::Store).
+    pub async fn load(ctx: &Context, scope: &Scope, query: &WidgetQuery) -> Result<Self> {
+        Ok(Self(projects::recent_names(ctx, &query.scope(scope), MOST_PROJECTS).await?))
+    }
+
+    pub(crate) fn ids(&self) -> Vec<ProjectId> {
+        self.0.iter().map(|project| ProjectId(project.id)).collect()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<i64> {
+        self.0.iter().map(|project| project.id).collect()
     }
 }
 
@@ -131,6 +158,7 @@ pub async fn portfolio(
         None => None,
     };
     let flaky = flakiness::counts_in(&mut session, &ids, &query.lane).await?;
+    let windows = windows(&mut session, &ids, query, today).await?;
     let mut items = Vec::with_capacity(found.items.len());
     for overview in found.items {
         let project = ProjectId(overview.reference.id);
@@ -146,8 +174,7 @@ pub async fn portfolio(
                 (told, overview.recent_runs, judged)
             }
         };
-        let now = total(&mut session, project, &query.lane, query.span(today)).await?;
-        let before = total(&mut session, project, &query.lane, query.before(today)).await?;
+        let Windows { now, before } = windows.get(&project).copied().unwrap_or_default();
         let (pass_rate, earlier) = (now.totals.pass_rate(), before.totals.pass_rate());
         let delta = pass_rate.zip(earlier).map(|(now, before)| (now - before) * 10_000.0);
         let is_telling = |run: &&RunBrief| {
@@ -174,41 +201,56 @@ pub async fn portfolio(
     Ok(items)
 }
 
-async fn total(
+/// What each of some projects did in the window asked for and in the one before.
+async fn windows(
     session: &mut Session,
-    project: ProjectId,
-    lane: &LaneQuery,
-    span: DaySpan,
-) -> Result<RunContribution> {
-    let days = of_project(session, project, lane, span).await?;
-    Ok(days.iter().fold(RunContribution::default(), |all, (_, day)| sum(&all, day)))
-}
-
-/// The days of each project of a widget.
-async fn by_project(
-    ctx: &Context,
-    scope: &Scope,
+    projects: &[ProjectId],
     query: &WidgetQuery,
-    span: DaySpan,
-) -> Result<Vec<(ProjectRef, Vec<(Day, RunContribution)>)>> {
-    let found = projects::recent_names(ctx, &query.scope(scope), MOST_PROJECTS).await?;
-    let mut session = ctx.store.db().read().await?;
-    let mut all = Vec::with_capacity(found.len());
-    for reference in found {
-        let days = of_project(&mut session, ProjectId(reference.id), &query.lane, span).await?;
-        all.push((reference, days));
-    }
-    Ok(all)
+    today: Day,
+) -> Result<HashMap<ProjectId, Windows>> {
+    let lanes = query.lane_of_each(projects.iter().map(|project| project.get()).collect());
+    let (both, now) = (query.with_before(today), query.span(today).since);
+    Ok(rollups::windows_of_each(session, lanes, both, now).await?)
 }
 
-/// The days of all projects together.
-fn together(all: &[(ProjectRef, Vec<(Day, RunContribution)>)]) -> BTreeMap<Day, RunContribution> {
-    let mut days: BTreeMap<Day, RunContribution> = BTreeMap::new();
-    for (day, sums) in all.iter().flat_map(|(_, days)| days) {
-        let known = days.entry(*day).or_default();
-        *known = sum(known, sums);
+/// What some projects did in a window and in the equal one before it, for every
+/// widget that shows sums of them.
+#[derive(Debug)]
+pub struct Period {
+    since: Day,
+    /// Days with runs, those before the window included.
+    days: Vec<(Day, RunContribution)>,
+    /// The most recently active projects with what they did in the window.
+    projects: Vec<(ProjectRef, RunContribution)>,
+}
+
+impl Period {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`QueryError::Store`](crate::QueryError::Store).
+    #[boxed]
+    pub async fn load(ctx: &Context, seen: &SeenProjects, query: &WidgetQuery, today: Day) -> Result<Self> {
+        let mut session = ctx.store.db().read().await?;
+        let lanes = query.lane_of_each(seen.keys());
+        let days = rollups::days_together(&mut session, lanes, query.with_before(today)).await?;
+        let windows = windows(&mut session, &seen.ids(), query, today).await?;
+        let now = |project: &ProjectRef| windows.get(&ProjectId(project.id)).copied().unwrap_or_default().now;
+        let projects = seen.0.iter().map(|project| (project.clone(), now(project))).collect();
+        Ok(Self { since: query.span(today).since, days, projects })
     }
-    days
+
+    /// The days of the window.
+    fn days(&self) -> impl Iterator<Item = &(Day, RunContribution)> {
+        self.days.iter().filter(|(day, _)| *day >= self.since)
+    }
+
+    /// The sums of the window, and of the one before.
+    fn totals(&self) -> (RunContribution, RunContribution) {
+        self.days.iter().fold(<_>::default(), |(now, before), (day, sums)| {
+            if *day >= self.since { (sum(&now, sums), before) } else { (now, sum(&before, sums)) }
+        })
+    }
 }
 
 /// Relative change between two sums; `None` from nothing.
@@ -242,18 +284,22 @@ pub struct HeatmapRow {
 #[boxed]
 pub async fn pass_rate_heatmap(
     ctx: &Context,
-    scope: &Scope,
+    seen: &SeenProjects,
     query: &WidgetQuery,
     today: Day,
 ) -> Result<PassRateHeatmap> {
     let span = query.span(today);
     let buckets: Vec<Day> = (span.since.0..=span.until.0).map(Day).collect();
-    let rows = by_project(ctx, scope, query, span).await?.into_iter().map(|(project, days)| {
-        let days: BTreeMap<Day, RunContribution> = days.into_iter().collect();
-        let cells = buckets.iter().map(|day| days.get(day).and_then(|sums| sums.totals.pass_rate()));
-        HeatmapRow { project, cells: cells.collect() }
+    let lanes = query.lane_of_each(seen.keys());
+    let mut decided = rollups::decided_days(&mut ctx.store.db().read().await?, lanes, span).await?;
+    let rows = seen.0.iter().filter_map(|project| {
+        let days = decided.remove(&ProjectId(project.id))?.into_iter();
+        let days: BTreeMap<Day, Option<f64>> =
+            days.map(|of| (of.day, rate(of.passed, of.passed + of.failed))).collect();
+        let cells: Vec<Option<f64>> = buckets.iter().map(|day| *days.get(day)?).collect();
+        cells.iter().any(Option::is_some).then(|| HeatmapRow { project: project.clone(), cells })
     });
-    let rows = rows.filter(|row| row.cells.iter().any(Option::is_some)).collect();
+    let rows = rows.collect();
     Ok(PassRateHeatmap { buckets, rows })
 }
 
@@ -276,21 +322,21 @@ pub struct LeaderboardItem {
 pub async fn flaky_leaderboard(
     ctx: &Context,
     scope: &Scope,
+    seen: &SeenProjects,
     query: &WidgetQuery,
     sort: Sort,
     today: Day,
 ) -> Result<Vec<LeaderboardItem>> {
-    let found = projects::recent_names(ctx, &query.scope(scope), MOST_PROJECTS).await?;
-    let mut known = BTreeMap::new();
-    let mut seen: Vec<Authorized<ProjectId>> = Vec::with_capacity(found.len());
-    for project in found {
-        seen.push(scope.authorize(ProjectId(project.id))?);
-        known.insert(ProjectId(project.id), project);
-    }
-    let leaders = flakiness::leaders(ctx, &seen, &query.lane, sort, today, query.limit).await?;
-    let items = leaders
+    let authorized: Vec<Authorized<ProjectId>> = seen
+        .ids()
         .into_iter()
-        .filter_map(|(project, test)| Some(LeaderboardItem { test, project: known.get(&project)?.clone() }));
+        .map(|project| scope.authorize(project))
+        .collect::<std::result::Result<_, _>>()?;
+    let leaders = flakiness::leaders(ctx, &authorized, &query.lane, sort, today, query.limit).await?;
+    let items = leaders.into_iter().filter_map(|(project, test)| {
+        let project = seen.0.iter().find(|seen| seen.id == project.get())?.clone();
+        Some(LeaderboardItem { test, project })
+    });
     Ok(items.collect())
 }
 
@@ -342,31 +388,18 @@ fn waste(sums: &RunContribution) -> Waste {
 }
 
 /// Time spent on fixed waits and on attempts that did not decide.
-///
-/// # Errors
-/// [`QueryError::Store`](crate::QueryError::Store).
-#[boxed]
-pub async fn wasted_time(
-    ctx: &Context,
-    scope: &Scope,
-    query: &WidgetQuery,
-    today: Day,
-) -> Result<WastedTime> {
-    let all = by_project(ctx, scope, query, query.span(today)).await?;
-    let days = together(&all);
-    let totals = days.values().fold(RunContribution::default(), |all, day| sum(&all, day));
-    let mut by_project: Vec<WasteOfProject> = all
-        .into_iter()
-        .map(|(project, days)| {
-            let sums = days.iter().fold(RunContribution::default(), |all, (_, day)| sum(&all, day));
-            WasteOfProject { project, waste: waste(&sums) }
-        })
-        .filter(|row| row.waste != Waste::default())
-        .collect();
+#[must_use]
+pub fn wasted_time(period: &Period) -> WastedTime {
+    let of = |(project, sums): &(ProjectRef, RunContribution)| WasteOfProject {
+        project: project.clone(),
+        waste: waste(sums),
+    };
+    let mut by_project: Vec<WasteOfProject> =
+        period.projects.iter().map(of).filter(|row| row.waste != Waste::default()).collect();
     by_project.sort_by_key(|row| (Reverse(row.waste.wait_ms + row.waste.failed_ms), row.project.id));
     by_project.truncate(WASTEFUL);
-    let points = days.into_iter().map(|(date, sums)| WastePoint { date, waste: waste(&sums) });
-    Ok(WastedTime { points: points.collect(), totals: waste(&totals), by_project })
+    let points = period.days().map(|(date, sums)| WastePoint { date: *date, waste: waste(sums) });
+    WastedTime { points: points.collect(), totals: waste(&period.totals().0), by_project }
 }
 
 /// Time that runs took, by day.
@@ -407,28 +440,15 @@ fn ci_time(sums: &RunContribution) -> CiTime {
 }
 
 /// Time that runs took, by day.
-///
-/// # Errors
-/// [`QueryError::Store`](crate::QueryError::Store).
-#[boxed]
-pub async fn ci_time_trend(
-    ctx: &Context,
-    scope: &Scope,
-    query: &WidgetQuery,
-    today: Day,
-) -> Result<CiTimeTrend> {
-    let days = together(&by_project(ctx, scope, query, query.span(today)).await?);
-    let before = together(&by_project(ctx, scope, query, query.before(today)).await?);
-    let fold = |days: &BTreeMap<Day, RunContribution>| {
-        days.values().fold(RunContribution::default(), |all, day| sum(&all, day))
-    };
-    let (totals, before) = (fold(&days), fold(&before));
-    let points = days.iter().map(|(date, sums)| CiTimePoint { date: *date, time: ci_time(sums) });
-    Ok(CiTimeTrend {
+#[must_use]
+pub fn ci_time_trend(period: &Period) -> CiTimeTrend {
+    let (totals, before) = period.totals();
+    let points = period.days().map(|(date, sums)| CiTimePoint { date: *date, time: ci_time(sums) });
+    CiTimeTrend {
         points: points.collect(),
         totals: ci_time(&totals),
         delta_rate: delta_rate(totals.run_ms, before.run_ms),
-    })
+    }
 }
 
 /// Tests that broke or became flaky, by day.
@@ -469,27 +489,14 @@ fn regressions(sums: &RunContribution) -> Regressions {
 }
 
 /// Tests that broke or became flaky, by day.
-///
-/// # Errors
-/// [`QueryError::Store`](crate::QueryError::Store).
-#[boxed]
-pub async fn regression_velocity(
-    ctx: &Context,
-    scope: &Scope,
-    query: &WidgetQuery,
-    today: Day,
-) -> Result<RegressionVelocity> {
-    let days = together(&by_project(ctx, scope, query, query.span(today)).await?);
-    let before = together(&by_project(ctx, scope, query, query.before(today)).await?);
-    let fold = |days: &BTreeMap<Day, RunContribution>| {
-        days.values().fold(RunContribution::default(), |all, day| sum(&all, day))
-    };
-    let (totals, before) = (fold(&days), fold(&before));
+#[must_use]
+pub fn regression_velocity(period: &Period) -> RegressionVelocity {
+    let (totals, before) = period.totals();
     let points =
-        days.iter().map(|(date, sums)| RegressionPoint { date: *date, regressions: regressions(sums) });
-    Ok(RegressionVelocity {
+        period.days().map(|(date, sums)| RegressionPoint { date: *date, regressions: regressions(sums) });
+    RegressionVelocity {
         points: points.collect(),
         totals: regressions(&totals),
         delta_rate: delta_rate(totals.new_regressions, before.new_regressions),
-    })
+    }
 }

@@ -1,17 +1,12 @@
 //! What ran on each day and how it ended, from the stored daily counts. A
 //! trend reads one row per project and day, however many runs there were.
 
-use std::collections::BTreeMap;
-
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
-use callboard_domain::lane::LaneKey;
 use callboard_domain::time::Day;
 use callboard_domain::totals::Totals as StoredTotals;
-use callboard_store::db::Session;
-use callboard_store::lanes;
 pub use callboard_store::rollups::DaySpan;
-use callboard_store::rollups::{self, RunContribution};
+use callboard_store::rollups::{self, LaneOfEach, RunContribution};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -58,15 +53,9 @@ pub async fn counts(
     lane: &LaneQuery,
     span: impl Into<DaySpan>,
 ) -> Result<Vec<DayCounts>> {
-    let span = span.into();
-    let mut session = ctx.store.db().read().await?;
-    let mut days: BTreeMap<Day, RunContribution> = BTreeMap::new();
-    for project in projects {
-        for (day, sums) in of_project(&mut session, project.get(), lane, span).await? {
-            let all = days.entry(day).or_default();
-            *all = sum(all, &sums);
-        }
-    }
+    let projects = projects.iter().map(|project| project.get().get()).collect();
+    let lanes = LaneOfEach { projects, lane: lane.key() };
+    let days = rollups::days_together(&mut ctx.store.db().read().await?, lanes, span.into()).await?;
     let shown = days.into_iter().filter(|(_, sums)| sums.runs > 0);
     Ok(shown
         .map(|(date, sums)| DayCounts {
@@ -82,19 +71,6 @@ pub async fn counts(
             new_clusters: sums.new_clusters,
         })
         .collect())
-}
-
-/// Days of one project, oldest first.
-pub(crate) async fn of_project(
-    session: &mut Session,
-    project: ProjectId,
-    lane: &LaneQuery,
-    span: DaySpan,
-) -> Result<Vec<(Day, RunContribution)>> {
-    let key = LaneKey::asked(lane.branch.as_deref(), lane.environment.as_deref());
-    let Some(lane) = lanes::find_lane(session, project, &key).await? else { return Ok(Vec::new()) };
-    let days = rollups::project_days(session, project, lane, span).await?;
-    Ok(days.into_iter().map(|day| (day.day, day.sums)).collect())
 }
 
 /// What two sets of runs contribute together.

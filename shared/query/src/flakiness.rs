@@ -267,7 +267,8 @@ pub async fn list(
     let mut judged = judge(&mut session, project, lane, query).await?;
     if let Some(days) = query.days {
         let since = Day(today.0 - days + 1);
-        let flakes = last_flakes(&mut session, project, lane, &judged, since, today).await?;
+        let all: Vec<&Judged> = judged.iter().collect();
+        let flakes = last_flakes(&mut session, project, lane, &all, since, today).await?;
         judged.retain(|test| flakes.get(&test.case).is_some_and(|at| at.day() >= since));
     }
     let total = judged.len();
@@ -283,7 +284,8 @@ pub async fn list(
     }
     judged.truncate(limit + 1);
     let page = Slice::cut(judged, limit, |test| test.key(query.sort));
-    let items = show(&mut session, project, lane, page.items, today).await?;
+    let found = page.items.into_iter().map(|test| (project, lane, test)).collect();
+    let items = show(&mut session, found, today).await?.into_iter().map(|(_, test)| test).collect();
     Ok((Slice { items, next: page.next }, total))
 }
 
@@ -323,8 +325,9 @@ pub async fn of_test(
     let course = course(state.recent(), window, COURSE);
     let min_runs = settings::effective(&mut session, project).await?.min_runs;
     let found = assess(state.recent(), window).filter(|found| is_listed(found, LEAST_LISTED, min_runs));
-    let judged = found.map(|found| Judged { case, state, found }).into_iter().collect();
-    Ok(TestFlakiness { now: show(&mut session, project, lane, judged, today).await?.pop(), course })
+    let judged = found.map(|found| (project, lane, Judged { case, state, found })).into_iter().collect();
+    let now = show(&mut session, judged, today).await?.pop().map(|(_, test)| test);
+    Ok(TestFlakiness { now, course })
 }
 
 /// The flakiest tests of some projects together, in the order asked for: as many
@@ -359,16 +362,8 @@ pub async fn leaders(
     let order = |test: &Judged| (Reverse(test.key(sort).0), test.case);
     found.sort_by_key(|(_, _, test)| order(test));
     found.truncate(limit);
-    // Only what is shown is read whole, in one go for each project.
-    let mut of_project: BTreeMap<ProjectId, (JudgedLane, Vec<Judged>)> = BTreeMap::new();
-    for (project, lane, test) in found {
-        of_project.entry(project).or_insert_with(|| (lane, Vec::new())).1.push(test);
-    }
-    let mut shown = Vec::with_capacity(limit);
-    for (project, (lane, judged)) in of_project {
-        let tests = show(&mut session, project, lane, judged, today).await?;
-        shown.extend(tests.into_iter().map(|test| (project, test)));
-    }
+    // Only what is shown is read whole.
+    let mut shown = show(&mut session, found, today).await?;
     shown.sort_by_key(|(_, test)| {
         let value = match sort {
             Sort::Score => test.flaky_score,
@@ -411,23 +406,35 @@ fn is_listed(found: &Assessment, least: i64, min_runs: i64) -> bool {
     is_sure && found.evidence.runs >= min_runs
 }
 
+/// Reads what is shown of some tests: as many statements for those of many
+/// projects as for those of one, but for the days of flakes long ago.
 async fn show(
     session: &mut Session,
-    project: ProjectId,
-    lane: JudgedLane,
-    judged: Vec<Judged>,
+    found: Vec<(ProjectId, JudgedLane, Judged)>,
     today: Day,
-) -> Result<Vec<FlakyTest>> {
-    let ids: Vec<i64> = judged.iter().map(|test| test.case.get()).collect();
-    let mut cases = test_cases::get_many(session, project, ids.clone()).await?;
-    let mut causes = test_cases::root_causes(session, project, ids.clone()).await?;
-    let commits = commits(session, project, &judged).await?;
+) -> Result<Vec<(ProjectId, FlakyTest)>> {
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<i64> = found.iter().map(|(.., test)| test.case.get()).collect();
+    let projects: BTreeSet<i64> = found.iter().map(|(project, ..)| project.get()).collect();
+    let projects: Vec<i64> = projects.into_iter().collect();
+    let mut cases = test_cases::get_in(session, projects.clone(), ids.clone()).await?;
+    let mut causes = test_cases::root_causes(session, projects.clone(), ids).await?;
+    let commits = commits(session, projects, &found).await?;
     let since = Day(today.0 - LAST_FLAKE_DAYS);
-    let last_flakes = last_flakes(session, project, lane, &judged, since, today).await?;
-    let shown = judged.into_iter().filter_map(|test| {
+    let mut of_project: BTreeMap<ProjectId, (JudgedLane, Vec<&Judged>)> = BTreeMap::new();
+    for (project, lane, test) in &found {
+        of_project.entry(*project).or_insert_with(|| (*lane, Vec::new())).1.push(test);
+    }
+    let mut last_flakes = HashMap::new();
+    for (project, (lane, tests)) in of_project {
+        last_flakes.extend(self::last_flakes(session, project, lane, &tests, since, today).await?);
+    }
+    let shown = found.into_iter().filter_map(|(project, _, test)| {
         let case = cases.remove(&test.case)?;
         let Judged { state, found: Assessment { posterior, broken, evidence }, .. } = &test;
-        Some(FlakyTest {
+        let shown = FlakyTest {
             test_case_id: case.id.get(),
             latest_execution_id: state.last_execution().get(),
             title: case.title,
@@ -456,7 +463,8 @@ async fn show(
             knows_durations: evidence.mean_lost_ms.is_some(),
             last_flake_at: last_flakes.get(&test.case).copied(),
             recent: state.recent().map(|recent| recent.outcome).collect(),
-        })
+        };
+        Some((project, shown))
     });
     Ok(shown.collect())
 }
@@ -469,12 +477,12 @@ fn rounded(share: f64) -> f64 {
 /// Commits of the runs of the newest executions.
 async fn commits(
     session: &mut Session,
-    project: ProjectId,
-    judged: &[Judged],
+    projects: Vec<i64>,
+    found: &[(ProjectId, JudgedLane, Judged)],
 ) -> Result<HashMap<RunId, String>> {
-    let newest = judged.iter().flat_map(|test| test.state.identified());
+    let newest = found.iter().flat_map(|(.., test)| test.state.identified());
     let ids: BTreeSet<i64> = newest.map(|(_, execution, _)| execution.run().get()).collect();
-    Ok(runs::commits_of(session, project, ids.into_iter().collect()).await?)
+    Ok(runs::commits_of(session, projects, ids.into_iter().collect()).await?)
 }
 
 fn same_commit_flips(state: &TestState, commits: &HashMap<RunId, String>) -> i64 {
@@ -501,7 +509,7 @@ async fn last_flakes(
     session: &mut Session,
     project: ProjectId,
     lane: JudgedLane,
-    judged: &[Judged],
+    judged: &[&Judged],
     since: Day,
     today: Day,
 ) -> Result<HashMap<TestCaseId, Timestamp>> {

@@ -4,10 +4,9 @@
 //! Only captured requests count: the failing ones of every attempt and its
 //! slowest others. Days hold all branches and environments together.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use callboard_auth::scope::{Authorized, Scope};
+use callboard_auth::scope::Authorized;
 use callboard_domain::endpoints::{Calls, Endpoint, Sample, Worst};
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::sketch::Sketch;
@@ -20,17 +19,14 @@ use callboard_store::test_cases;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::analytics::WidgetQuery;
+use crate::analytics::{SeenProjects, WidgetQuery};
 use crate::page::Slice;
-use crate::projects::{self, ProjectFilters};
 use crate::runs::required_run;
 use crate::{Context, Result};
 
-/// Endpoints that are looked at: those with the longest means, of each project
-/// and then of all.
+/// Endpoints that are looked at: those with the longest means in one project.
+/// What is slow in all of them together is at least as slow in one.
 const CANDIDATES: usize = 200;
-/// Projects that are looked at, the most recently active ones.
-const MOST_PROJECTS: usize = 100;
 /// Error rates are compared to this fraction.
 const RATE_STEPS: i64 = 1_000_000;
 
@@ -159,7 +155,9 @@ fn shown(row: RunEndpoint, titles: &BTreeMap<TestCaseId, String>) -> NetworkRequ
         min_duration: traffic.min_ms,
         max_duration: traffic.max_ms,
         p90_duration: quantile(&traffic.sketch, 0.9, traffic.max_ms),
-        test_cases: tests.filter_map(|sample| requesting(sample, titles)).collect(),
+        test_cases: tests
+            .filter_map(|sample| Some(requesting(sample, titles.get(&sample.test_case)?.clone())))
+            .collect(),
         server_logs: row.calls.logs,
         status_codes: traffic.codes,
         method: row.endpoint.method,
@@ -173,14 +171,14 @@ fn quantile(sketch: &Sketch, share: f64, longest: i64) -> i64 {
     sketch.quantile(share).map_or(0, |ms| ms.min(longest))
 }
 
-fn requesting(sample: &Sample, titles: &BTreeMap<TestCaseId, String>) -> Option<RequestingTest> {
-    Some(RequestingTest {
+fn requesting(sample: &Sample, title: String) -> RequestingTest {
+    RequestingTest {
         id: sample.test_case.get(),
-        title: titles.get(&sample.test_case)?.clone(),
+        title,
         execution_id: sample.execution.get(),
         status: sample.status,
         duration: sample.duration_ms,
-    })
+    }
 }
 
 async fn titles<'s>(
@@ -233,7 +231,7 @@ pub struct SlowRequest {
 /// What an endpoint adds up to across projects.
 #[derive(Debug, Default)]
 struct Together {
-    projects: Vec<ProjectId>,
+    projects: BTreeSet<ProjectId>,
     calls: Calls,
 }
 
@@ -246,21 +244,14 @@ struct Together {
 #[boxed]
 pub async fn slow_endpoints(
     ctx: &Context,
-    scope: &Scope,
+    seen: &SeenProjects,
     query: &WidgetQuery,
     today: Day,
 ) -> Result<Vec<SlowEndpoint>> {
-    let (filters, scope) = (ProjectFilters::default(), query.scope(scope));
-    let found = projects::list(ctx, &scope, &filters, projects::Sort::default(), None, MOST_PROJECTS).await?;
-    let projects: Vec<ProjectId> =
-        found.items.iter().map(|project| ProjectId(project.reference.id)).collect();
+    let projects = seen.keys();
     let span = query.span(today);
-    let days = (span.since, span.until);
     let mut session = ctx.store.db().read().await?;
-    let mut together = candidates(&mut session, &projects, days).await?;
-    for project in projects {
-        add_calls(&mut session, project, days, &mut together).await?;
-    }
+    let together = slowest(&mut session, &projects, (span.since, span.until)).await?;
     let mut rows: Vec<(i64, Endpoint, Together)> = together
         .into_iter()
         .map(|(endpoint, all)| {
@@ -271,15 +262,18 @@ pub async fn slow_endpoints(
     rows.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     rows.truncate(query.limit);
 
-    let mut titles_of = BTreeMap::new();
-    for project in rows.iter().flat_map(|(_, _, all)| &all.projects).collect::<BTreeSet<_>>() {
-        let samples = rows.iter().flat_map(|(_, _, all)| &all.calls.samples);
-        titles_of.insert(*project, titles(&mut session, *project, samples).await?);
-    }
+    let samples = rows.iter().flat_map(|(_, _, all)| &all.calls.samples);
+    let cases: BTreeSet<i64> = samples.map(|sample| sample.test_case.get()).collect();
+    let callers = if cases.is_empty() {
+        HashMap::new()
+    } else {
+        test_cases::get_in(&mut session, projects, cases.into_iter().collect()).await?
+    };
     let items = rows.into_iter().map(|(p90, endpoint, all)| {
         let slowest = all.calls.samples.iter().filter_map(|sample| {
-            let (project, titles) = titles_of.iter().find(|(_, of)| of.contains_key(&sample.test_case))?;
-            Some(SlowRequest { project_id: project.get(), test: requesting(sample, titles)? })
+            let case = callers.get(&sample.test_case)?;
+            let test = requesting(sample, case.title.clone());
+            Some(SlowRequest { project_id: case.project.get(), test })
         });
         let traffic = &all.calls.traffic;
         SlowEndpoint {
@@ -297,48 +291,29 @@ pub async fn slow_endpoints(
     Ok(items.collect())
 }
 
-/// The endpoints worth adding up: those with the longest means among the slowest
-/// of each project. What is slow in all of them together is at least as slow in
-/// one.
-async fn candidates(
+/// What the endpoints with the longest means add up to, however fast they are
+/// in one of the projects.
+async fn slowest(
     session: &mut Session,
-    projects: &[ProjectId],
+    projects: &[i64],
     days: (Day, Day),
 ) -> Result<BTreeMap<Endpoint, Together>> {
     let most = i64::try_from(CANDIDATES).unwrap_or(i64::MAX);
-    // Requests and their time.
-    let mut slow: BTreeMap<Endpoint, (i64, i64)> = BTreeMap::new();
-    for project in projects {
-        for sums in rollups::endpoint_sums(session, *project, days, most).await? {
-            let (requests, sum_ms) = slow.entry(sums.endpoint).or_default();
-            *requests += sums.requests;
-            *sum_ms = sum_ms.saturating_add(sums.sum_ms);
-        }
-    }
-    let mut slow: Vec<(Endpoint, (i64, i64))> = slow.into_iter().collect();
-    slow.sort_by_key(|(_, (requests, sum_ms))| Reverse(sum_ms / (*requests).max(1)));
-    slow.truncate(CANDIDATES);
-    Ok(slow.into_iter().map(|(endpoint, _)| (endpoint, Together::default())).collect())
-}
-
-/// Adds what the tests of one project requested of some endpoints, however fast
-/// they are there.
-async fn add_calls(
-    session: &mut Session,
-    project: ProjectId,
-    days: (Day, Day),
-    endpoints: &mut BTreeMap<Endpoint, Together>,
-) -> Result<()> {
-    let routes: BTreeSet<String> = endpoints.keys().map(|endpoint| endpoint.route.clone()).collect();
+    let endpoints = rollups::slowest_endpoints(session, projects.to_vec(), days, most).await?;
+    let routes: BTreeSet<String> = endpoints.iter().map(|endpoint| endpoint.route.clone()).collect();
+    let mut all: BTreeMap<Endpoint, Together> =
+        endpoints.into_iter().map(|endpoint| (endpoint, Together::default())).collect();
     if routes.is_empty() {
-        return Ok(());
+        return Ok(all);
     }
-    let found = rollups::endpoints_of_days(session, project, days, routes.into_iter().collect()).await?;
-    for (endpoint, calls) in found {
-        if let Some(all) = endpoints.get_mut(&endpoint) {
-            all.calls.merge(&calls, Worst::Slowest);
-            all.projects.push(project);
+    let routes = routes.into_iter().collect();
+    for (project, endpoint, calls) in
+        rollups::endpoints_of_days(session, projects.to_vec(), days, routes).await?
+    {
+        if let Some(together) = all.get_mut(&endpoint) {
+            together.calls.merge(&calls, Worst::Slowest);
+            together.projects.insert(project);
         }
     }
-    Ok(())
+    Ok(all)
 }

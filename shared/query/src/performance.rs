@@ -13,13 +13,15 @@ use callboard_domain::totals::{mean, rate};
 use callboard_store::boxed;
 use callboard_store::rollups::scores::{self, Durations};
 use callboard_store::rollups::{self, Folder};
+use callboard_store::runs::RunFilter;
 use callboard_store::test_cases;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::ingest::counted;
-use crate::page::Slice;
+use crate::page::{Slice, fetch};
 use crate::runs::{RunKey, RunQuery};
+use crate::shapes::non_empty;
 use crate::shapes::words::{RunStatusWord, TrendWord};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result, runs};
@@ -87,6 +89,9 @@ pub async fn of_runs(
     query: &DurationsQuery,
     limit: usize,
 ) -> Result<Slice<RunDuration, RunKey>> {
+    if query.full_runs.is_none() {
+        return newest(ctx, project, query, limit).await;
+    }
     let query = RunQuery {
         projects: vec![project.get()],
         branches: query.lane.branch.iter().cloned().collect(),
@@ -113,6 +118,43 @@ pub async fn of_runs(
         commit: run.brief.commit,
         branch: run.brief.branch,
         is_full_run: run.brief.is_full_run,
+    }))
+}
+
+/// The same of full and partial runs together, which one index leads to: only
+/// what the chart shows is read.
+async fn newest(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    query: &DurationsQuery,
+    limit: usize,
+) -> Result<Slice<RunDuration, RunKey>> {
+    let wanted = RunFilter {
+        branch: query.lane.branch.clone(),
+        environment: query.lane.environment.clone(),
+        from: query.from,
+        before: query.before,
+        finished: true,
+        after: query.after,
+        ..RunFilter::default()
+    };
+    let mut session = ctx.store.db().read().await?;
+    let rows = callboard_store::runs::durations(&mut session, project.get(), &wanted, fetch(limit)).await?;
+    let mut found = Slice::cut(rows, limit, |run| (run.order_at.millis(), run.id.get()));
+    found.items.reverse();
+    Ok(found.map(|run| RunDuration {
+        run_id: run.id.get(),
+        start_time: run.start_time,
+        duration: run.duration_ms,
+        avg_test_duration: run.test_durations.mean,
+        p50_test_duration: run.test_durations.p50,
+        p90_test_duration: run.test_durations.p90,
+        p95_test_duration: run.test_durations.p95,
+        status: run.status,
+        total_tests: run.total_tests,
+        commit: run.commit_sha,
+        branch: non_empty(&run.branch),
+        is_full_run: run.is_full,
     }))
 }
 

@@ -1,15 +1,17 @@
 //! Timeouts that could be shorter, and by what they are judged.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::durations::Spread;
 use callboard_domain::flakiness::DEFAULT_WINDOW;
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::timeouts::{
     TimeoutKind, TimeoutOpportunity, TimeoutOverrides, TimeoutRules, timeout_opportunity,
 };
 use callboard_store::db::Session;
+use callboard_store::rollups::LaneOfEach;
 use callboard_store::rollups::scores::{self, Durations};
 use callboard_store::{boxed, executions, test_cases};
 use serde::Serialize;
@@ -84,7 +86,11 @@ pub async fn timeout_opportunities(
         return Ok(Slice { items: Vec::new(), next: None });
     };
     let found = scores::durations(&mut session, project, lane, query.runs, query.since).await?;
-    let mut rows = opportunities(&mut session, project, found).await?;
+    let newest = found.iter().map(|test| test.last_execution.get()).collect();
+    let limits = executions::timeouts(&mut session, project, newest).await?;
+    let rules = rules(&mut session).await?;
+    let mut rows: Vec<Opportunity> =
+        found.into_iter().filter_map(|test| Opportunity::of(test, &limits, &rules)).collect();
     if let Some((impact, id)) = after {
         rows.retain(|row| (Reverse(row.found.impact), row.test.case.get()) > (Reverse(impact), id));
     }
@@ -116,6 +122,9 @@ pub async fn timeout_opportunities(
     Ok(Slice { items: items.collect(), next: page.next })
 }
 
+/// Timeouts of executions (ms), and whether their tests are marked as slow.
+type Limits = HashMap<ExecutionId, (Option<i64>, bool)>;
+
 /// A test whose timeout could be shorter.
 struct Opportunity {
     found: TimeoutOpportunity,
@@ -125,35 +134,38 @@ struct Opportunity {
     test: Durations,
 }
 
-/// Those of some tests whose timeouts could be shorter.
-async fn opportunities(
-    session: &mut Session,
-    project: ProjectId,
-    tests: Vec<Durations>,
-) -> Result<Vec<Opportunity>> {
-    let rules = rules(session).await?;
-    let newest = tests.iter().map(|test| test.last_execution.get()).collect();
-    let limits = executions::timeouts(session, project, newest).await?;
-    let mut all = Vec::new();
-    for test in tests {
-        let Some(spread) = Spread::of(&test.passed_ms) else { continue };
+impl Opportunity {
+    /// That of a test, when its timeout could be shorter.
+    fn of(test: Durations, limits: &Limits, rules: &TimeoutRules) -> Option<Self> {
+        let spread = Spread::of(&test.passed_ms)?;
         let (timeout, is_slow) = limits.get(&test.last_execution).copied().unwrap_or_default();
-        if let Some(found) = timeout_opportunity(&spread, timeout, test.timed_out, is_slow, &rules) {
-            all.push(Opportunity { found, spread, timeout, is_slow, test });
-        }
+        let found = timeout_opportunity(&spread, timeout, test.timed_out, is_slow, rules)?;
+        Some(Self { found, spread, timeout, is_slow, test })
     }
-    Ok(all)
 }
 
-/// What shorter timeouts would save in a run of a project, ms: for each test
-/// what its newest timeouts would have cost less, spread over its runs.
-pub(crate) async fn timeout_saving(
+/// What shorter timeouts would save in a run of each of some projects, ms: for
+/// each test what its newest timeouts would have cost less, spread over its
+/// runs. Projects without such a test are left out.
+pub(crate) async fn savings(
     session: &mut Session,
-    project: ProjectId,
+    projects: Vec<i64>,
     lane: &LaneQuery,
-) -> Result<i64> {
-    let Some(lane) = lane.find(session, project).await? else { return Ok(0) };
-    let tests = scores::durations_of_timed_out(session, project, lane, DEFAULT_WINDOW).await?;
-    let all = opportunities(session, project, tests).await?;
-    Ok(all.iter().map(|one| one.found.saving_ms / (one.spread.count + one.test.failed).max(1)).sum())
+) -> Result<HashMap<ProjectId, i64>> {
+    let mut savings: HashMap<ProjectId, i64> = HashMap::new();
+    if projects.is_empty() {
+        return Ok(savings);
+    }
+    let lanes = LaneOfEach { projects, lane: lane.key() };
+    let tests = scores::durations_of_timed_out(session, lanes, DEFAULT_WINDOW).await?;
+    let newest = tests.iter().map(|(project, test)| (*project, test.last_execution)).collect();
+    let limits = executions::timeouts_in(session, newest).await?;
+    let rules = rules(session).await?;
+    for (project, test) in tests {
+        if let Some(one) = Opportunity::of(test, &limits, &rules) {
+            let saving = one.found.saving_ms / (one.spread.count + one.test.failed).max(1);
+            *savings.entry(project).or_default() += saving;
+        }
+    }
+    Ok(savings)
 }

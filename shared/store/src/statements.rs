@@ -70,6 +70,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::rollups::catalogue::STATEMENTS,
     crate::rollups::days::STATEMENTS,
     crate::rollups::endpoints::STATEMENTS,
+    crate::rollups::portfolio::STATEMENTS,
     crate::rollups::scores::STATEMENTS,
     crate::rollups::specs::STATEMENTS,
     crate::rollups::states::STATEMENTS,

@@ -91,6 +91,8 @@ statements! {
     BY_ID = select_test_case!("WHERE c.project_id = $1 AND c.id = $2");
     /// Several test cases.
     BY_IDS = select_test_case!("WHERE c.project_id = $1 AND c.id in_ints($2)");
+    /// Several test cases of some projects. PK
+    BY_IDS_IN = select_test_case!("WHERE c.project_id in_ints($1) AND c.id in_ints($2)");
     /// Files of some test cases. PostgreSQL is asked for a column that the index of files does not have: once the
     /// table was vacuumed it would go through all of that for each of them.
     FILE_PATHS = "SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id in_ints($2)",
@@ -124,7 +126,7 @@ statements! {
     /// Locks some tests.
     LOCK = "SELECT id FROM test_cases WHERE project_id = $1 AND id in_ints($2) ORDER BY id for_update()";
     /// Why some tests are flaky.
-    ROOT_CAUSES = "SELECT id, root_cause FROM test_cases WHERE project_id = $1 AND id in_ints($2) AND root_cause IS NOT NULL";
+    ROOT_CAUSES = "SELECT id, root_cause FROM test_cases WHERE project_id in_ints($1) AND id in_ints($2) AND root_cause IS NOT NULL";
     /// Forgets the tags of a test.
     CLEAR_TAGS = "DELETE FROM test_case_tags WHERE project_id = $1 AND test_case_id = $2";
     /// The tags, owners and features in use, most used first.
@@ -430,10 +432,10 @@ pub async fn set_root_cause(
 /// [`StoreError::Database`] when the database refuses.
 pub async fn root_causes(
     session: &mut Session,
-    project: ProjectId,
+    projects: Vec<i64>,
     ids: Vec<i64>,
 ) -> Result<HashMap<TestCaseId, String>> {
-    let rows = session.all(&ROOT_CAUSES, args![project, ids]).await?;
+    let rows = session.all(&ROOT_CAUSES, args![projects, ids]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
@@ -508,6 +510,19 @@ pub async fn get_many(
     ids.sort_unstable();
     ids.dedup();
     let rows = session.all(&BY_IDS, args![project, ids]).await?;
+    rows.iter().map(|row| read(row).map(|case| (case.id, case))).collect()
+}
+
+/// Several test cases of some projects by id.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn get_in(
+    session: &mut Session,
+    projects: Vec<i64>,
+    ids: Vec<i64>,
+) -> Result<HashMap<TestCaseId, TestCaseRow>> {
+    let rows = session.all(&BY_IDS_IN, args![projects, ids]).await?;
     rows.iter().map(|row| read(row).map(|case| (case.id, case))).collect()
 }
 

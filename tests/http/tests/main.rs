@@ -3,6 +3,7 @@
 
 mod access;
 mod accounts;
+mod analytics;
 mod annotations;
 mod arrival;
 mod body_memory;

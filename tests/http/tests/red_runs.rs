@@ -421,7 +421,8 @@ async fn the_errors_of_every_shard_count_once_and_those_of_a_lost_one_only_until
         again.finish("passed").await;
         let other = start(client, shard(2)).await;
         other.results(vec![attempt("second", "passed", 0)]).await;
-        assert_eq!(other.finish("passed").await, "passed");
+        let ended = other.finish("passed").await;
+        assert_eq!(ended, "passed", "{}", again.shown().await);
         assert_eq!(picked(&again.shown().await, ["runErrors", "statusReason"]), [json!([]), Value::Null]);
         assert_eq!(judge(client, again.run, json!({ "maxFailed": 0 })).await["passed"], true);
     })

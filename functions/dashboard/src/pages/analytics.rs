@@ -10,8 +10,8 @@ use callboard_domain::time::{Day, Timestamp};
 use callboard_http::ApiError;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_query::analytics::{
-    self, BrowserMatrix, CiTimeTrend, ErrorTypeCount, InsightItem, LeaderboardItem, PassRateHeatmap,
-    PortfolioItem, RegressionVelocity, WasteOfProject, WastedTime, WidgetQuery,
+    self, BrowserMatrix, CiTimeTrend, ErrorTypeCount, InsightItem, LeaderboardItem, PassRateHeatmap, Period,
+    PortfolioItem, RegressionVelocity, SeenProjects, WasteOfProject, WastedTime, WidgetQuery,
 };
 use callboard_query::flakiness::Sort;
 use callboard_query::network::{self, SlowEndpoint};
@@ -214,12 +214,14 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
     };
     let (ctx, scope) = (&visit.ctx, visit.scope());
     let portfolio = analytics::portfolio(ctx, scope, &query, today).await?;
-    let map = analytics::pass_rate_heatmap(ctx, scope, &query, today).await?;
-    let wasted = analytics::wasted_time(ctx, scope, &query, today).await?;
-    let open = analytics::cluster_landscape(ctx, scope, &query, today, visit.now).await?;
-    let browsers = analytics::browser_matrix(ctx, scope, &query, today).await?;
+    let seen = SeenProjects::load(ctx, scope, &query).await?;
+    let map = analytics::pass_rate_heatmap(ctx, &seen, &query, today).await?;
+    let period = Period::load(ctx, &seen, &query, today).await?;
+    let wasted = analytics::wasted_time(&period);
+    let open = analytics::cluster_landscape(ctx, scope, &seen, &query, today, visit.now).await?;
+    let browsers = analytics::browser_matrix(ctx, &seen, &query, today).await?;
     let browser_names = names(&browsers.browsers);
-    let slowest = WidgetQuery { limit: ENDPOINTS, ..query.clone() };
+    let mut endpoints = network::slow_endpoints(ctx, &seen, &query, today).await?;
     let offered = projects::names(ctx, scope, OFFERED).await?;
     let facets = match asked.project {
         Some(project) => visit.places(visit.caller.authorize(project)?).await?,
@@ -227,16 +229,19 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
     };
     let left_out = if portfolio.len() < ROWS { 0 } else { offered.len().saturating_sub(ROWS) };
     let needs_assignment = offered.is_empty() && !scope.may_create_projects();
+    // What stands out is about today.
+    let standouts = if today == visit.now.day() {
+        placed(analytics::insights(ctx, scope, &query, &endpoints, visit.now).await?, &portfolio)
+    } else {
+        Vec::new()
+    };
+    endpoints.truncate(ENDPOINTS);
+    let leaders = analytics::flaky_leaderboard(ctx, scope, &seen, &query, Sort::Lost, today).await?;
     answer(&AnalyticsPage {
         filters: asked.bar(&visit, offered, &facets),
         needs_assignment,
         chosen: (asked.from.is_some() || asked.to.is_some()).then_some((Day(today.0 - days + 1), today)),
-        // What stands out is about today.
-        standouts: if today == visit.now.day() {
-            placed(analytics::insights(ctx, scope, &query, visit.now).await?, &portfolio)
-        } else {
-            Vec::new()
-        },
+        standouts,
         left_out,
         health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),
         months: months_of(&map.buckets),
@@ -247,12 +252,12 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         kinds: open.by_error_type,
         clusters: ClusterTable::of_all(open.clusters, visit.now)
             .with_people(visit.caller.account().is_some()),
-        leaderboard: ranked(analytics::flaky_leaderboard(ctx, scope, &query, Sort::Lost, today).await?),
-        velocity: velocity(analytics::regression_velocity(ctx, scope, &query, today).await?, &map.buckets),
-        ci_time: ci_time(analytics::ci_time_trend(ctx, scope, &query, today).await?, &map.buckets),
+        leaderboard: ranked(leaders),
+        velocity: velocity(analytics::regression_velocity(&period), &map.buckets),
+        ci_time: ci_time(analytics::ci_time_trend(&period), &map.buckets),
         matrix: matrix(&browser_names, browsers),
         browsers: browser_names,
-        endpoints: network::slow_endpoints(ctx, scope, &slowest, today).await?,
+        endpoints,
         is_wider: asked.full_runs.is_some()
             || asked.lane.branch.is_some()
             || asked.lane.environment.is_some(),

@@ -6,7 +6,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Day;
 use callboard_http::ApiError;
-use callboard_query::analytics::{self, LeaderboardItem, WidgetQuery};
+use callboard_query::analytics::{self, LeaderboardItem, SeenProjects, WidgetQuery};
 use callboard_query::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
 use callboard_query::flakiness::Sort;
 use callboard_query::runs::{self, RunQuery};
@@ -97,6 +97,10 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
         sort: ClusterSort::Occurrences,
         ..ClusterQuery::default()
     };
+    let costly = async {
+        let of = SeenProjects::load(&visit.ctx, visit.scope(), &costly).await?;
+        analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &of, &costly, Sort::Lost, today).await
+    };
     // Whether anything is red is asked of more projects than are shown.
     let further = async {
         match overview.next.clone() {
@@ -107,7 +111,7 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     let (every_lane, all) = (LaneQuery::default(), RunQuery::default());
     let (days, costly, open, active, recent, further) = try_join!(
         daily::counts(&visit.ctx, &seen, &every_lane, Day(today.0 - TREND_DAYS + 1)),
-        analytics::flaky_leaderboard(&visit.ctx, visit.scope(), &costly, Sort::Lost, today),
+        costly,
         clusters::list(&visit.ctx, visit.scope(), &open, visit.now, CLUSTERS),
         runs::active(&visit.ctx, visit.scope()),
         runs::list(&visit.ctx, visit.scope(), &all, RECENT_RUNS),

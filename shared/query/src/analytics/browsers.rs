@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_auth::scope::Scope;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Day;
 use callboard_domain::totals::rate;
@@ -11,9 +10,8 @@ use callboard_store::rollups;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{MOST_PROJECTS, WidgetQuery};
+use super::{SeenProjects, WidgetQuery};
 use crate::ingest::counted_in;
-use crate::projects::{self, ProjectFilters, Sort};
 use crate::shapes::ProjectRef;
 use crate::{Context, Result};
 
@@ -47,27 +45,25 @@ pub struct BrowserRow {
 #[boxed]
 pub async fn browser_matrix(
     ctx: &Context,
-    scope: &Scope,
+    seen: &SeenProjects,
     query: &WidgetQuery,
     today: Day,
 ) -> Result<BrowserMatrix> {
-    let (filters, scope, span) = (ProjectFilters::default(), query.scope(scope), query.span(today));
-    let found = projects::list(ctx, &scope, &filters, Sort::default(), None, MOST_PROJECTS).await?;
-    let ids: Vec<ProjectId> = found.items.iter().map(|item| ProjectId(item.reference.id)).collect();
-    let mut session = counted_in(ctx, Some(&ids)).await?;
-    let mut projects = Vec::with_capacity(found.items.len());
+    let span = query.span(today);
+    let mut session = counted_in(ctx, Some(&seen.ids())).await?;
+    let mut days = rollups::browser_days(&mut session, seen.keys(), (span.since, span.until)).await?;
+    let mut projects = Vec::with_capacity(seen.0.len());
     let mut weights: BTreeMap<String, i64> = BTreeMap::new();
-    for project in found.items {
-        let id = ProjectId(project.reference.id);
+    for project in &seen.0 {
         let mut of_project = BTreeMap::new();
-        for sums in rollups::browser_days(&mut session, id, (span.since, span.until)).await? {
+        for sums in days.remove(&ProjectId(project.id)).unwrap_or_default() {
             if let Some(pass_rate) = rate(sums.passed, sums.passed + sums.failed) {
                 *weights.entry(sums.name.clone()).or_default() += sums.passed + sums.failed;
                 of_project.insert(sums.name, pass_rate);
             }
         }
         if !of_project.is_empty() {
-            projects.push((project.reference, of_project));
+            projects.push((project.clone(), of_project));
         }
     }
     let mut browsers: Vec<(String, i64)> = weights.into_iter().collect();

@@ -7,16 +7,17 @@ use callboard_domain::standouts::{
 };
 use callboard_domain::time::Timestamp;
 use callboard_store::boxed;
-use callboard_store::rollups::RunContribution;
+use callboard_store::rollups::{RunContribution, Windows};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{MOST_PROJECTS, WidgetQuery, total};
+use super::{MOST_PROJECTS, WidgetQuery};
 use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
 use crate::ingest::counted_in;
+use crate::network::SlowEndpoint;
 use crate::projects::{FailingStreak, ProjectFilters, Sort};
 use crate::shapes::Project;
-use crate::{Context, Result, network, timeouts};
+use crate::{Context, Result, timeouts};
 
 /// What is shown at most.
 const MOST: usize = 10;
@@ -54,7 +55,8 @@ impl InsightItem {
 }
 
 /// What stands out in the projects of a caller, against the equal window
-/// before; ten at most, what concerns more time first.
+/// before; ten at most, what concerns more time first. `endpoints` are the
+/// slowest of the same projects and days.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
@@ -63,6 +65,7 @@ pub async fn insights(
     ctx: &Context,
     scope: &Scope,
     query: &WidgetQuery,
+    endpoints: &[SlowEndpoint],
     now: Timestamp,
 ) -> Result<Vec<InsightItem>> {
     let (filters, narrowed, today) = (ProjectFilters::default(), query.scope(scope), now.day());
@@ -73,25 +76,26 @@ pub async fn insights(
     let mut add = |standout: Standout, subject: &str, to: Option<String>, project: Option<i64>| {
         all.push((standout.clone(), InsightItem::of(standout, subject, to, project)));
     };
+    let windows = super::windows(&mut session, &ids, query, today).await?;
+    // Without a timeout there is nothing to save, and nothing to read.
+    let timed_out =
+        ids.iter().filter(|id| windows.get(id).is_some_and(|of| of.now.totals.timed_out_tests > 0));
+    let timed_out = timed_out.map(|id| id.get()).collect();
+    let savings = timeouts::savings(&mut session, timed_out, &query.lane).await?;
+    drop(session);
     let (mut tests_ms, mut tests) = (0, 0);
     for project in &found.items {
         let (reference, streak) = (&project.reference, streak(project));
         let id = ProjectId(reference.id);
-        let sums = total(&mut session, id, &query.lane, query.span(today)).await?;
-        let before = total(&mut session, id, &query.lane, query.before(today)).await?;
+        let Windows { now: sums, before } = windows.get(&id).copied().unwrap_or_default();
         tests_ms += sums.tests_ms;
         tests += sums.totals.total_tests;
-        // Without a timeout there is nothing to save, and nothing to read.
-        let timeout_saving_ms = match sums.totals.timed_out_tests {
-            0 => 0,
-            _ => timeouts::timeout_saving(&mut session, id, &query.lane).await?,
-        };
         let facts = ProjectFacts {
             now: window(&sums),
             before: window(&before),
             failing_streak: streak.runs,
             streak_ms: streak.ms,
-            timeout_saving_ms,
+            timeout_saving_ms: savings.get(&id).copied().unwrap_or_default(),
         };
         let name = reference.label.as_deref().unwrap_or(&reference.name);
         for standout in standouts::of_project(name, &facts) {
@@ -99,7 +103,6 @@ pub async fn insights(
             add(standout, &reference.id.to_string(), to, Some(reference.id));
         }
     }
-    drop(session);
     let mean_ms = if tests > 0 { tests_ms / tests } else { 0 };
     let wanted = ClusterQuery {
         statuses: vec![ClusterStatus::Open],
@@ -123,7 +126,7 @@ pub async fn insights(
             add(standout, &item.brief.id.to_string(), to, Some(item.brief.project_id));
         }
     }
-    for endpoint in network::slow_endpoints(ctx, scope, query, today).await? {
+    for endpoint in endpoints {
         let facts = EndpointFacts {
             name: format!("{} {}", endpoint.method, endpoint.route),
             requests: endpoint.requests,

@@ -1,10 +1,7 @@
 //! What fails, across projects: open clusters by type of error, and those that
 //! failed most often.
 
-use std::collections::BTreeMap;
-
 use callboard_auth::scope::Scope;
-use callboard_domain::ids::ProjectId;
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::boxed;
 use callboard_store::clusters::list::error_types;
@@ -12,9 +9,8 @@ use callboard_store::clusters::reads::count_resolved;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{MOST_PROJECTS, WidgetQuery};
+use super::{SeenProjects, WidgetQuery};
 use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
-use crate::projects::{self, ProjectFilters, Sort};
 use crate::shapes::ClusterWithProject;
 use crate::{Context, Result};
 
@@ -55,23 +51,16 @@ pub struct ErrorTypeCount {
 pub async fn cluster_landscape(
     ctx: &Context,
     scope: &Scope,
+    seen: &SeenProjects,
     query: &WidgetQuery,
     today: Day,
     now: Timestamp,
 ) -> Result<ClusterLandscape> {
-    let (filters, scope, span) = (ProjectFilters::default(), query.scope(scope), query.span(today));
+    let (scope, span) = (query.scope(scope), query.span(today));
     let resolved = span.since.start()..Day(span.until.0 + 1).start();
-    let found = projects::list(ctx, &scope, &filters, Sort::default(), None, MOST_PROJECTS).await?;
     let mut session = ctx.store.db().read().await?;
-    let mut by_type: BTreeMap<String, i64> = BTreeMap::new();
-    let mut resolved_in_period = 0;
-    for project in &found.items {
-        let id = ProjectId(project.reference.id);
-        for (error_type, count) in error_types(&mut session, id).await? {
-            *by_type.entry(error_type).or_default() += count;
-        }
-        resolved_in_period += count_resolved(&mut session, id, resolved.start, resolved.end).await?;
-    }
+    let by_type = error_types(&mut session, seen.keys()).await?;
+    let resolved_in_period = count_resolved(&mut session, seen.keys(), resolved.start, resolved.end).await?;
     drop(session);
     let mut by_error_type: Vec<ErrorTypeCount> =
         by_type.into_iter().map(|(error_type, count)| ErrorTypeCount { error_type, count }).collect();

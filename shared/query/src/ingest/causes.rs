@@ -187,7 +187,7 @@ async fn note(
     }
     // A transaction for what is known already would hold up those who write.
     let mut session = ctx.store.db().read().await?;
-    let known = test_cases::root_causes(&mut session, project, ids(&judged)).await?;
+    let known = test_cases::root_causes(&mut session, vec![project.get()], ids(&judged)).await?;
     drop(session);
     judged.retain(|case, found| known.get(case).is_none_or(|known| known != found.cause.as_str()));
     if judged.is_empty() {

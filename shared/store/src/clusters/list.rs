@@ -13,8 +13,8 @@ use crate::search::SearchKind;
 statements! {
     /// Clusters of a project by status. ix: failure_clusters_by_count
     COUNT = "SELECT status, COUNT(*) FROM failure_clusters WHERE project_id = $1 AND occurrences > 0 AND status <> 'merged' GROUP BY status";
-    /// Open clusters of a project by type of error. ix: failure_clusters_by_count
-    ERROR_TYPES = "SELECT error_type, COUNT(*) FROM failure_clusters WHERE project_id = $1 AND status = 'open' AND occurrences > 0 \
+    /// Open clusters of some projects by type of error. ix: failure_clusters_by_count
+    ERROR_TYPES = "SELECT error_type, COUNT(*) FROM failure_clusters WHERE project_id in_ints($1) AND status = 'open' AND occurrences > 0 \
         GROUP BY error_type ORDER BY error_type";
 }
 
@@ -55,12 +55,12 @@ pub struct ClusterFilter {
     pub words: Vec<String>,
 }
 
-/// Open clusters of a project that have occurrences, by type of error.
+/// Open clusters of some projects that have occurrences, by type of error.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
-pub async fn error_types(session: &mut Session, project: ProjectId) -> Result<Vec<(String, i64)>> {
-    let rows = session.all(&ERROR_TYPES, args![project]).await?;
+pub async fn error_types(session: &mut Session, projects: Vec<i64>) -> Result<Vec<(String, i64)>> {
+    let rows = session.all(&ERROR_TYPES, args![projects]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();

@@ -53,8 +53,8 @@ statements! {
     /// Clusters that a run is the first to show. PK, bounded by the clusters of the run
     NEW_OF_RUN = "SELECT k.cluster_id FROM cluster_runs k JOIN failure_clusters c ON c.project_id = k.project_id AND c.id = k.cluster_id \
         WHERE k.project_id = $1 AND k.run_id = $2 AND c.first_run_id = $2 ORDER BY k.n DESC, k.cluster_id LIMIT $3";
-    /// Clusters of a project that were resolved between two moments. ix: failure_clusters_by_count
-    COUNT_RESOLVED = "SELECT COUNT(*) FROM failure_clusters WHERE project_id = $1 AND status = 'resolved' AND status_at >= $2 AND status_at < $3";
+    /// Clusters of some projects that were resolved between two moments. ix: failure_clusters_by_count
+    COUNT_RESOLVED = "SELECT COUNT(*) FROM failure_clusters WHERE project_id in_ints($1) AND status = 'resolved' AND status_at >= $2 AND status_at < $3";
     /// Failing and flaky executions of a run without a cluster. ix: executions_rank
     COUNT_UNCLUSTERED = "SELECT COUNT(*) FROM executions WHERE project_id = $1 AND rank in_ints($2) AND rank < 6 AND id > $3 AND id <= $4 \
         AND cluster_id IS NULL";
@@ -289,18 +289,18 @@ pub async fn new_of_run(
     rows.iter().map(|row| row.reader().int().map(ClusterId)).collect()
 }
 
-/// How many clusters of a project were resolved between two moments, the later
+/// How many clusters of some projects were resolved between two moments, the later
 /// one excluded, and still are.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn count_resolved(
     session: &mut Session,
-    project: ProjectId,
+    projects: Vec<i64>,
     since: Timestamp,
     until: Timestamp,
 ) -> Result<i64> {
-    session.one(&COUNT_RESOLVED, args![project, since, until]).await?.reader().int()
+    session.one(&COUNT_RESOLVED, args![projects, since, until]).await?.reader().int()
 }
 
 /// How many failing executions of a run have no cluster.

@@ -143,6 +143,11 @@ statements! {
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND outcome NOT IN (5, 6)";
     /// Timeouts of some executions.
     TIMEOUTS = "SELECT id, timeout_ms, flags FROM executions WHERE project_id = $1 AND run_id in_ints($2) AND id in_ints($3)";
+    /// Timeouts of some executions of several projects, by one look for each.
+    TIMEOUTS_IN = "SELECT e.id, e.timeout_ms, e.flags FROM json_each($1) p CROSS JOIN executions e WHERE e.project_id = p.value \
+        AND e.run_id = json_extract($2, '$[' || p.key || ']') AND e.id = json_extract($3, '$[' || p.key || ']')",
+        postgres "SELECT e.id, e.timeout_ms, e.flags FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS w(project_id, run_id, id) \
+        JOIN executions e ON e.project_id = w.project_id AND e.run_id = w.run_id AND e.id = w.id";
     /// Executions of a run by outcome, with their sums.
     SUMS = "SELECT outcome, COUNT(*), CAST(SUM(total_duration) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT), \
         CAST(SUM(CASE WHEN outcome NOT IN (1, 2, 3) THEN 0 WHEN lost_ms IS NOT NULL THEN lost_ms \
@@ -580,7 +585,27 @@ pub async fn timeouts(
     let mut runs: Vec<i64> = ids.iter().map(|id| ExecutionId(*id).run().get()).collect();
     runs.sort_unstable();
     runs.dedup();
-    let rows = session.all(&TIMEOUTS, args![project, runs, ids]).await?;
+    read_timeouts(&session.all(&TIMEOUTS, args![project, runs, ids]).await?)
+}
+
+/// [`timeouts`] of executions of several projects.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn timeouts_in(
+    session: &mut Session,
+    executions: Vec<(ProjectId, ExecutionId)>,
+) -> Result<HashMap<ExecutionId, (Option<i64>, bool)>> {
+    if executions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let (projects, ids): (Vec<i64>, Vec<i64>) =
+        executions.iter().map(|(project, id)| (project.get(), id.get())).unzip();
+    let runs: Vec<i64> = executions.iter().map(|(_, id)| id.run().get()).collect();
+    read_timeouts(&session.all(&TIMEOUTS_IN, args![projects, runs, ids]).await?)
+}
+
+fn read_timeouts(rows: &[Row]) -> Result<HashMap<ExecutionId, (Option<i64>, bool)>> {
     rows.iter()
         .map(|row| {
             let mut r = row.reader();

@@ -1,7 +1,7 @@
 //! Days of browser projects: how often their tests passed and failed. One row
 //! per browser project and day, whatever the branch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use callboard_domain::ids::ProjectId;
 use callboard_domain::status::Outcome;
@@ -11,10 +11,10 @@ use crate::Result;
 use crate::db::{Bulk, Column, Session, args, statements};
 
 statements! {
-    /// Browser projects over some days, by name. PK
-    BROWSER_DAYS = "SELECT b.name, CAST(SUM(d.passed) AS BIGINT), CAST(SUM(d.failed) AS BIGINT) FROM browser_daily d \
+    /// Browser projects of some projects over some days, by name. PK
+    BROWSER_DAYS = "SELECT d.project_id, b.name, CAST(SUM(d.passed) AS BIGINT), CAST(SUM(d.failed) AS BIGINT) FROM browser_daily d \
         JOIN browser_projects b ON b.project_id = d.project_id AND b.id = d.browser_id \
-        WHERE d.project_id = $1 AND d.day BETWEEN $2 AND $3 GROUP BY b.name ORDER BY b.name";
+        WHERE d.project_id in_ints($1) AND d.day BETWEEN $2 AND $3 GROUP BY d.project_id, b.name ORDER BY d.project_id, b.name";
 }
 
 static ADD: Bulk = Bulk::new(
@@ -70,20 +70,22 @@ pub struct BrowserSums {
     pub failed: i64,
 }
 
-/// The browser projects of a project from one day to another, by name.
+/// The browser projects of each of some projects from one day to another, by
+/// name.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn browser_days(
     session: &mut Session,
-    project: ProjectId,
+    projects: Vec<i64>,
     (since, until): (Day, Day),
-) -> Result<Vec<BrowserSums>> {
-    let rows = session.all(&BROWSER_DAYS, args![project, since, until]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            Ok(BrowserSums { name: r.text()?, passed: r.int()?, failed: r.int()? })
-        })
-        .collect()
+) -> Result<HashMap<ProjectId, Vec<BrowserSums>>> {
+    let mut found: HashMap<ProjectId, Vec<BrowserSums>> = HashMap::new();
+    for row in session.all(&BROWSER_DAYS, args![projects, since, until]).await? {
+        let mut r = row.reader();
+        let project = ProjectId(r.int()?);
+        let sums = BrowserSums { name: r.text()?, passed: r.int()?, failed: r.int()? };
+        found.entry(project).or_default().push(sums);
+    }
+    Ok(found)
 }

@@ -11,17 +11,22 @@ use callboard_domain::totals::Totals;
 use crate::Result;
 use crate::db::{Bulk, Column, Reader, Session, args, statements};
 
+/// The columns that [`read_sums`] reads, added up.
+macro_rules! sums {
+    () => {
+        "CAST(SUM(runs) AS BIGINT), CAST(SUM(runs_passed) AS BIGINT), CAST(SUM(total) AS BIGINT), \
+         CAST(SUM(passed) AS BIGINT), CAST(SUM(failed) AS BIGINT), CAST(SUM(flaky) AS BIGINT), CAST(SUM(skipped) AS BIGINT), \
+         CAST(SUM(didnotrun) AS BIGINT), CAST(SUM(interrupted) AS BIGINT), CAST(SUM(timedout) AS BIGINT), CAST(SUM(run_ms) AS BIGINT), \
+         CAST(SUM(tests_ms) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT), CAST(SUM(lost_ms) AS BIGINT), CAST(SUM(new_regressions) AS BIGINT), \
+         CAST(SUM(new_flaky) AS BIGINT), CAST(SUM(new_clusters) AS BIGINT)"
+    };
+}
+pub(super) use sums;
+
 statements! {
     /// Days of one test. PK
     TEST_DAYS = "SELECT day, runs, passed, failed, flaky, dur_sum, dur_n FROM test_daily \
         WHERE project_id = $1 AND lane_id = $2 AND test_case_id = $3 AND day in_ints($4) ORDER BY day";
-    /// Days of a project. PK
-    PROJECT_DAYS = "SELECT day, CAST(SUM(runs) AS BIGINT), CAST(SUM(runs_passed) AS BIGINT), CAST(SUM(total) AS BIGINT), \
-        CAST(SUM(passed) AS BIGINT), CAST(SUM(failed) AS BIGINT), CAST(SUM(flaky) AS BIGINT), CAST(SUM(skipped) AS BIGINT), \
-        CAST(SUM(didnotrun) AS BIGINT), CAST(SUM(interrupted) AS BIGINT), CAST(SUM(timedout) AS BIGINT), CAST(SUM(run_ms) AS BIGINT), \
-        CAST(SUM(tests_ms) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT), CAST(SUM(lost_ms) AS BIGINT), CAST(SUM(new_regressions) AS BIGINT), \
-        CAST(SUM(new_flaky) AS BIGINT), CAST(SUM(new_clusters) AS BIGINT) FROM project_daily WHERE project_id = $1 AND lane_id = $2 AND day BETWEEN $3 AND $4 \
-        AND is_full in_ints($5) GROUP BY day ORDER BY day";
     /// What one run adds to a day of a project.
     ADD_PROJECT_DAY = "INSERT INTO project_daily AS d (project_id, lane_id, day, is_full, runs, runs_passed, total, passed, failed, \
         flaky, skipped, didnotrun, interrupted, timedout, run_ms, tests_ms, wasted_ms, lost_ms, new_regressions, new_flaky, new_clusters) \
@@ -254,15 +259,6 @@ pub async fn add_project_day(
     Ok(())
 }
 
-/// One day of a project.
-#[derive(Debug, Clone, Copy)]
-pub struct ProjectDay {
-    /// Day.
-    pub day: Day,
-    /// What all its runs contributed.
-    pub sums: RunContribution,
-}
-
 /// Which days and runs are asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct DaySpan {
@@ -274,6 +270,13 @@ pub struct DaySpan {
     pub full: Option<bool>,
 }
 
+impl DaySpan {
+    /// The values of `is_full` that are asked for.
+    pub(super) fn full_or_partial(self) -> Vec<i64> {
+        self.full.map_or_else(|| vec![0, 1], |full| vec![i64::from(full)])
+    }
+}
+
 impl From<Day> for DaySpan {
     /// All runs from that day on.
     fn from(since: Day) -> Self {
@@ -281,46 +284,29 @@ impl From<Day> for DaySpan {
     }
 }
 
-/// Days of a project in one lane, oldest first.
-///
-/// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
-pub async fn project_days(
-    session: &mut Session,
-    project: ProjectId,
-    lane: i64,
-    span: DaySpan,
-) -> Result<Vec<ProjectDay>> {
-    let full = span.full.map_or_else(|| vec![0, 1], |full| vec![i64::from(full)]);
-    let rows = session.all(&PROJECT_DAYS, args![project, lane, span.since, span.until, full]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            let day = Day(r.int()?);
-            let (runs, runs_passed) = (r.int()?, r.int()?);
-            let totals = Totals {
-                total_tests: r.int()?,
-                passed_tests: r.int()?,
-                failed_tests: r.int()?,
-                flaky_tests: r.int()?,
-                skipped_tests: r.int()?,
-                did_not_run_tests: r.int()?,
-                interrupted_tests: r.int()?,
-                timed_out_tests: r.int()?,
-            };
-            let sums = RunContribution {
-                runs,
-                runs_passed,
-                totals,
-                run_ms: r.int()?,
-                tests_ms: r.int()?,
-                wasted_ms: r.int()?,
-                lost_ms: r.int()?,
-                new_regressions: r.int()?,
-                new_flaky: r.int()?,
-                new_clusters: r.int()?,
-            };
-            Ok(ProjectDay { day, sums })
-        })
-        .collect()
+/// Reads the columns of [`sums`].
+pub(super) fn read_sums(r: &mut Reader<'_>) -> Result<RunContribution> {
+    let (runs, runs_passed) = (r.int()?, r.int()?);
+    let totals = Totals {
+        total_tests: r.int()?,
+        passed_tests: r.int()?,
+        failed_tests: r.int()?,
+        flaky_tests: r.int()?,
+        skipped_tests: r.int()?,
+        did_not_run_tests: r.int()?,
+        interrupted_tests: r.int()?,
+        timed_out_tests: r.int()?,
+    };
+    Ok(RunContribution {
+        runs,
+        runs_passed,
+        totals,
+        run_ms: r.int()?,
+        tests_ms: r.int()?,
+        wasted_ms: r.int()?,
+        lost_ms: r.int()?,
+        new_regressions: r.int()?,
+        new_flaky: r.int()?,
+        new_clusters: r.int()?,
+    })
 }

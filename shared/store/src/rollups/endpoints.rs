@@ -15,7 +15,7 @@ use callboard_domain::time::Day;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::db::{Backend, Bulk, Column, Row, Session, args, statements};
+use crate::db::{Backend, Bulk, Column, Reader, Row, Session, args, statements};
 use crate::{Result, StoreError};
 
 /// One more than a run or a day holds.
@@ -47,13 +47,13 @@ statements! {
     DROP_RUN = "DELETE FROM run_endpoints WHERE project_id = $1 AND run_id = $2";
     /// Endpoints of a day that nothing counts for any more. PK
     DROP_EMPTY = "DELETE FROM endpoint_daily WHERE project_id = $1 AND day = $2 AND route in_texts($3) AND n <= 0";
-    /// Endpoints over some days, those with the longest mean duration first. PK
-    SUMS = "SELECT method, route, CAST(SUM(n) AS BIGINT), CAST(SUM(sum_ms) AS BIGINT) \
-        FROM endpoint_daily WHERE project_id = $1 AND day BETWEEN $2 AND $3 AND n > 0 GROUP BY method, route \
-        ORDER BY CAST(SUM(sum_ms) AS BIGINT) / CAST(SUM(n) AS BIGINT) DESC, method, route LIMIT $4";
-    /// Some endpoints on some days. PK
-    OF_DAYS = "SELECT method, route, n, errors, sum_ms, max_ms, sketch, slowest FROM endpoint_daily \
-        WHERE project_id = $1 AND day BETWEEN $2 AND $3 AND route in_texts($4) AND n > 0";
+    /// Endpoints of some projects over some days, those with the longest mean duration in one of the projects first. PK
+    SLOWEST = "SELECT method, route FROM (SELECT method, route, CAST(SUM(sum_ms) AS BIGINT) / CAST(SUM(n) AS BIGINT) AS mean_ms \
+        FROM endpoint_daily WHERE project_id in_ints($1) AND day BETWEEN $2 AND $3 AND n > 0 GROUP BY project_id, method, route) AS means \
+        GROUP BY method, route ORDER BY MAX(mean_ms) DESC, method, route LIMIT $4";
+    /// Some endpoints of some projects on some days. PK
+    OF_DAYS = "SELECT method, route, n, errors, sum_ms, max_ms, sketch, slowest, project_id FROM endpoint_daily \
+        WHERE project_id in_ints($1) AND day BETWEEN $2 AND $3 AND route in_texts($4) AND n > 0";
 }
 
 static WRITE_RUN: Bulk = Bulk::new(
@@ -326,13 +326,17 @@ async fn lock_day(
     place: EndpointPlace,
     routes: Vec<String>,
 ) -> Result<BTreeMap<Endpoint, Calls>> {
-    session.all(&LOCK_DAY, args![place.project, place.day, routes]).await?.iter().map(read_day).collect()
+    session
+        .all(&LOCK_DAY, args![place.project, place.day, routes])
+        .await?
+        .iter()
+        .map(|row| read_day(&mut row.reader()))
+        .collect()
 }
 
 /// What a day tells of an endpoint: it knows neither statuses nor what the
 /// backend logged.
-fn read_day(row: &Row) -> Result<(Endpoint, Calls)> {
-    let mut r = row.reader();
+fn read_day(r: &mut Reader<'_>) -> Result<(Endpoint, Calls)> {
     let endpoint = Endpoint { method: r.text()?, route: r.text()? };
     let traffic = Traffic {
         requests: r.int()?,
@@ -377,56 +381,40 @@ pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Re
     session.all(&OF_RUN, args![project, run]).await?.iter().map(read_run).collect()
 }
 
-/// How long an endpoint took over some days.
-#[derive(Debug, Clone)]
-pub struct EndpointSums {
-    /// The endpoint.
-    pub endpoint: Endpoint,
-    /// Requests.
-    pub requests: i64,
-    /// Sum of durations, ms.
-    pub sum_ms: i64,
-}
-
-/// The endpoints of a project with the longest mean durations from one day to
-/// another, at most `limit`.
+/// The endpoints of some projects with the longest mean durations in one of
+/// them from one day to another, at most `limit`.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn endpoint_sums(
+pub async fn slowest_endpoints(
     session: &mut Session,
-    project: ProjectId,
+    projects: Vec<i64>,
     (since, until): (Day, Day),
     limit: i64,
-) -> Result<Vec<EndpointSums>> {
-    let rows = session.all(&SUMS, args![project, since, until, limit]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            let endpoint = Endpoint { method: r.text()?, route: r.text()? };
-            Ok(EndpointSums { endpoint, requests: r.int()?, sum_ms: r.int()? })
-        })
-        .collect()
+) -> Result<BTreeSet<Endpoint>> {
+    names(&session.all(&SLOWEST, args![projects, since, until, limit]).await?)
 }
 
-/// What some endpoints of a project add up to from one day to another, with
-/// their slowest requests; statuses are not known. Endpoints that share a route
-/// with one that is asked for may come along.
+/// What some endpoints of some projects did from one day to another, day by
+/// day, with their slowest requests; statuses are not known. Endpoints that
+/// share a route with one that is asked for may come along.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn endpoints_of_days(
     session: &mut Session,
-    project: ProjectId,
+    projects: Vec<i64>,
     (since, until): (Day, Day),
     routes: Vec<String>,
-) -> Result<BTreeMap<Endpoint, Calls>> {
-    let mut all: BTreeMap<Endpoint, Calls> = BTreeMap::new();
-    for row in session.all(&OF_DAYS, args![project, since, until, routes]).await? {
-        let (endpoint, calls) = read_day(&row)?;
-        all.entry(endpoint).or_default().merge(&calls, Worst::Slowest);
-    }
-    Ok(all)
+) -> Result<Vec<(ProjectId, Endpoint, Calls)>> {
+    let rows = session.all(&OF_DAYS, args![projects, since, until, routes]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            let (endpoint, calls) = read_day(&mut r)?;
+            Ok((ProjectId(r.int()?), endpoint, calls))
+        })
+        .collect()
 }
 
 fn read_run(row: &Row) -> Result<RunEndpoint> {

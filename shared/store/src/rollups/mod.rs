@@ -7,6 +7,7 @@ pub(crate) mod browsers;
 pub(crate) mod catalogue;
 pub(crate) mod days;
 pub(crate) mod endpoints;
+pub(crate) mod portfolio;
 pub mod scores;
 pub(crate) mod specs;
 pub(crate) mod states;
@@ -16,14 +17,12 @@ pub use catalogue::{
     CatalogueFilter, CatalogueLanes, CatalogueOrder, CatalogueRow, CatalogueSort, catalogue,
     count_in_catalogue, count_never_ran, mean_key, never_ran, pass_rate_key, with_states,
 };
-pub use days::{
-    DayDelta, DaySpan, ProjectDay, RunContribution, TestDays, add_project_day, add_test_days, project_days,
-    test_days,
-};
+pub use days::{DayDelta, DaySpan, RunContribution, TestDays, add_project_day, add_test_days, test_days};
 pub use endpoints::{
-    EndpointPlace, EndpointSums, RunEndpoint, add_endpoints, endpoint_sums, endpoints_of_days,
-    of_run as endpoints_of_run, restore_endpoints, subtract_endpoints, take_back_endpoints,
+    EndpointPlace, RunEndpoint, add_endpoints, endpoints_of_days, of_run as endpoints_of_run,
+    restore_endpoints, slowest_endpoints, subtract_endpoints, take_back_endpoints,
 };
+pub use portfolio::{DecidedDay, LaneOfEach, Windows, days_together, decided_days, windows_of_each};
 pub use specs::{Folder, FolderDays, add_folder_days, files, folder_of, folders};
 pub use states::{
     States, lock_states, newest_observations, predecessors, state, states_in, states_of, write_states,

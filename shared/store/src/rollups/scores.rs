@@ -8,9 +8,10 @@ use callboard_domain::lane::LaneKind;
 use callboard_domain::test_state::{TestCategory, TestState, passed_durations};
 use callboard_domain::time::{Day, Timestamp};
 
+use super::portfolio::LaneOfEach;
 use super::states::{read_state, read_state_of, state_columns};
 use crate::Result;
-use crate::db::{Backend, Filter, Row, Session, args, statements};
+use crate::db::{Backend, Filter, Reader, Row, Session, args, statements};
 
 /// Tests by their score in lanes that stand beside their projects, in two lists of
 /// the same length.
@@ -41,9 +42,10 @@ statements! {
     /// The newest durations of the tests of a lane.
     DURATIONS = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
         WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0 AND last_day >= $3";
-    /// The same of the tests that ever timed out. ix: test_state_by_speed
-    DURATIONS_OF_TIMED_OUT = "SELECT test_case_id, last_execution_id, recent, recent_ms FROM test_state \
-        WHERE project_id = $1 AND lane_id = $2 AND speed_class > 0 AND timedout > 0";
+    /// The same of the tests that ever timed out, of some projects. ix: lanes_key, test_state_timed_out
+    DURATIONS_OF_TIMED_OUT = "SELECT s.test_case_id, s.last_execution_id, s.recent, s.recent_ms, s.project_id FROM lanes l CROSS JOIN test_state s \
+        WHERE l.project_id in_ints($1) AND l.kind = $2 AND l.branch = $3 AND l.environment = $4 \
+        AND s.project_id = l.project_id AND s.lane_id = l.id AND s.timedout > 0";
     /// The last day on which each of some tests failed or flaked, by one look for each: all of them together would be found
     /// by going through what failed on all of those days. ix: test_daily_failing
     LAST_FAILING_DAYS = "SELECT c.value, (SELECT MAX(d.day) FROM test_daily d WHERE d.project_id = $1 AND d.lane_id = $2 \
@@ -297,40 +299,42 @@ pub async fn durations(
     since: Option<Day>,
 ) -> Result<Vec<Durations>> {
     let since = since.map_or(i64::MIN, |day| day.0);
-    read_durations(&session.all(&DURATIONS, args![project, lane, since]).await?, runs)
+    let rows = session.all(&DURATIONS, args![project, lane, since]).await?;
+    rows.iter().filter_map(|row| read_durations(&mut row.reader(), runs).transpose()).collect()
 }
 
-/// [`durations`] of the tests that ever timed out.
+/// [`durations`] of the tests that ever timed out in one lane of each of some
+/// projects.
 ///
 /// # Errors
 /// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
 pub async fn durations_of_timed_out(
     session: &mut Session,
-    project: ProjectId,
-    lane: i64,
+    LaneOfEach { projects, lane }: LaneOfEach,
     runs: usize,
-) -> Result<Vec<Durations>> {
-    read_durations(&session.all(&DURATIONS_OF_TIMED_OUT, args![project, lane]).await?, runs)
-}
-
-fn read_durations(rows: &[Row], runs: usize) -> Result<Vec<Durations>> {
-    let mut found = Vec::with_capacity(rows.len());
-    for row in rows {
+) -> Result<Vec<(ProjectId, Durations)>> {
+    let asked = args![projects, lane.kind.code(), &lane.branch, &lane.environment];
+    let mut found = Vec::new();
+    for row in session.all(&DURATIONS_OF_TIMED_OUT, asked).await? {
         let mut r = row.reader();
-        let (case, last_execution) = (TestCaseId(r.int()?), ExecutionId(r.int()?));
-        let newest = passed_durations(&r.bytes()?, &r.bytes()?, runs)
-            .map_err(|_| crate::StoreError::Damaged("the state of a test"))?;
-        if !newest.passed_ms.is_empty() {
-            found.push(Durations {
-                case,
-                last_execution,
-                passed_ms: newest.passed_ms,
-                timed_out: newest.timed_out,
-                failed: newest.failed,
-            });
+        if let Some(durations) = read_durations(&mut r, runs)? {
+            found.push((ProjectId(r.int()?), durations));
         }
     }
     Ok(found)
+}
+
+fn read_durations(r: &mut Reader<'_>, runs: usize) -> Result<Option<Durations>> {
+    let (case, last_execution) = (TestCaseId(r.int()?), ExecutionId(r.int()?));
+    let newest = passed_durations(&r.bytes()?, &r.bytes()?, runs)
+        .map_err(|_| crate::StoreError::Damaged("the state of a test"))?;
+    Ok((!newest.passed_ms.is_empty()).then_some(Durations {
+        case,
+        last_execution,
+        passed_ms: newest.passed_ms,
+        timed_out: newest.timed_out,
+        failed: newest.failed,
+    }))
 }
 
 /// Start of the last UTC day on which each of some tests failed or flaked,

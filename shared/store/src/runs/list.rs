@@ -1,12 +1,12 @@
 //! Runs of one project or of all, by start and id.
 
-use callboard_domain::ids::ProjectId;
+use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 
-use super::row::{RunRow, read, select_run};
-use crate::Result;
+use super::row::{RunRow, TestDurations, read, select_run};
 use crate::db::{Backend, Filter, Session, args};
+use crate::{Result, StoreError};
 
 /// The conditions of a list of runs that an index leads with.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +46,72 @@ pub async fn list(
     session.list(filter(session.backend(), project, wanted, limit)).await?.iter().map(read).collect()
 }
 
+/// A run as a point of a chart of durations.
+#[derive(Debug, Clone)]
+pub struct DurationRow {
+    /// Id.
+    pub id: RunId,
+    /// Sort key of all lists.
+    pub order_at: Timestamp,
+    /// Start by the client's clock.
+    pub start_time: Timestamp,
+    /// Wall clock, ms.
+    pub duration_ms: Option<i64>,
+    /// Status.
+    pub status: RunStatus,
+    /// Tests.
+    pub total_tests: i64,
+    /// Commit.
+    pub commit_sha: Option<String>,
+    /// Branch; empty when none was told.
+    pub branch: String,
+    /// Whether the whole suite was asked for.
+    pub is_full: bool,
+    /// How long its tests took.
+    pub test_durations: TestDurations,
+}
+
+/// [`list`] of one project, with the few columns of a chart of durations.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn durations(
+    session: &mut Session,
+    project: ProjectId,
+    wanted: &RunFilter,
+    limit: i64,
+) -> Result<Vec<DurationRow>> {
+    let rows = session.list(durations_filter(session.backend(), project, wanted, limit)).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok(DurationRow {
+                id: RunId(r.int()?),
+                order_at: r.time()?,
+                start_time: r.time()?,
+                duration_ms: r.opt_int()?,
+                status: RunStatus::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown run status"))?,
+                total_tests: r.int()?,
+                commit_sha: r.opt_text()?,
+                branch: r.text()?,
+                is_full: r.flag()?,
+                test_durations: TestDurations {
+                    mean: r.opt_int()?,
+                    p50: r.opt_int()?,
+                    p90: r.opt_int()?,
+                    p95: r.opt_int()?,
+                },
+            })
+        })
+        .collect()
+}
+
+fn durations_filter(backend: Backend, project: ProjectId, wanted: &RunFilter, limit: i64) -> Filter {
+    let base = "SELECT id, order_at, start_time, duration, status, total, commit_sha, branch, is_full, avg_ms, p50_ms, \
+                p90_ms, p95_ms FROM test_runs WHERE project_id = $1";
+    conditions(Filter::new(backend, base, args![project]), wanted, limit)
+}
+
 fn filter(backend: Backend, project: Option<ProjectId>, wanted: &RunFilter, limit: i64) -> Filter {
     let filter = match project {
         Some(project) => Filter::new(backend, select_run!("WHERE project_id = $1"), args![project]),
@@ -56,6 +122,10 @@ fn filter(backend: Backend, project: Option<ProjectId>, wanted: &RunFilter, limi
             args![],
         ),
     };
+    conditions(filter, wanted, limit)
+}
+
+fn conditions(filter: Filter, wanted: &RunFilter, limit: i64) -> Filter {
     let filter = filter
         .and_if("branch = ?", wanted.branch.clone())
         .and_if("environment = ?", wanted.environment.clone())
@@ -161,5 +231,6 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         [(None, RunFilter::default()), (project, RunFilter::default()), (project, all), (None, ascending)]
             .map(|(project, wanted)| filter(backend, project, &wanted, 1));
     let counts = [RunsCounted::default(), counted].map(|wanted| counting(backend, ProjectId(1), &wanted, 1));
-    lists.into_iter().chain(counts).collect()
+    let durations = durations_filter(backend, ProjectId(1), &RunFilter::default(), 1);
+    lists.into_iter().chain(counts).chain([durations]).collect()
 }

@@ -26,7 +26,7 @@ pub(crate) mod writing;
 pub use compared::{Compared, Pin};
 pub use creating::{NewRun, create};
 pub use details::{RunDetails, details, metadata_of, update_details};
-pub use list::{RunFilter, RunsCounted, count, list};
+pub use list::{DurationRow, RunFilter, RunsCounted, count, durations, list};
 pub use newest::{BriefRow, Newest, latest_of, newest_of};
 pub use row::{RunRow, TestDurations};
 pub use writing::{describe, set_mass_failure, touch, update};
@@ -52,7 +52,7 @@ statements! {
     SUPERSEDED = "SELECT id FROM test_runs WHERE project_id = $1 AND instance_id = $2 AND shard_total IS NULL \
         AND status IN ('initializing', 'running', 'finalizing') AND last_activity_at < $3 ORDER BY id";
     /// Commits of some runs.
-    COMMITS_OF = "SELECT id, commit_sha FROM test_runs WHERE project_id = $1 AND id in_ints($2) AND commit_sha IS NOT NULL";
+    COMMITS_OF = "SELECT id, commit_sha FROM test_runs WHERE project_id in_ints($1) AND id in_ints($2) AND commit_sha IS NOT NULL";
 }
 
 /// One run.
@@ -155,10 +155,10 @@ pub async fn silent_of_instance(
 /// [`StoreError::Database`] when the database refuses.
 pub async fn commits_of(
     session: &mut Session,
-    project: ProjectId,
+    projects: Vec<i64>,
     runs: Vec<i64>,
 ) -> Result<std::collections::HashMap<RunId, String>> {
-    let rows = session.all(&COMMITS_OF, args![project, runs]).await?;
+    let rows = session.all(&COMMITS_OF, args![projects, runs]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
