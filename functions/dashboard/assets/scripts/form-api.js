@@ -224,6 +224,15 @@ function leave(form, answer) {
   } else location.assign(done.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path))));
 }
 
+/** Brings an element into view, again once the browser has restored the scroll position of a reloaded page. */
+function bringIntoView(element) {
+  const scroll = () => element.scrollIntoView({ block: 'nearest' });
+  scroll();
+  const after = () => requestAnimationFrame(() => requestAnimationFrame(scroll));
+  if (document.readyState === 'complete') after();
+  else addEventListener('load', after, { once: true });
+}
+
 /** Says what happened where it was asked for, or else at the top, and brings it into view. */
 function sayWhatHappened() {
   const stored = sessionStorage.getItem(SAID);
@@ -235,7 +244,7 @@ function sayWhatHappened() {
   if (form?.checkVisibility?.() && messageAt(form)) {
     say(form, words, 'done');
     form.querySelector('button[type="submit"]')?.focus({ preventScroll: true });
-    messageAt(form).scrollIntoView({ block: 'nearest' });
+    bringIntoView(messageAt(form));
   } else if (top) {
     top.textContent = words;
     if (undo) {
@@ -244,7 +253,7 @@ function sayWhatHappened() {
     }
     top.hidden = false;
     top.focus({ preventScroll: true });
-    top.scrollIntoView({ block: 'nearest' });
+    bringIntoView(top);
   }
 }
 

@@ -48,9 +48,9 @@ function when(preview) {
 
 /** What is said once the form is saved. */
 function said(preview) {
-  const what = deleted(preview);
-  if (!what) return 'Saved. Existing data will be re-evaluated.';
-  return `Saved. Existing data will be re-evaluated; ${what} will be deleted ${when(preview)}`.trim() + '.';
+  const [what, time] = [deleted(preview), when(preview)];
+  const words = what ? `${capitalised(what)} will be deleted` : 'The change takes effect';
+  return `Saved. ${words} ${time || 'now'}.${time ? ' You can undo this above.' : ''}`;
 }
 
 function fill(preview) {
