@@ -22,7 +22,7 @@ use callboard_store::deletions::{
 use callboard_store::ids::{self, Listed};
 use callboard_store::jobs::{self, Payload};
 use callboard_store::projects::edit;
-use callboard_store::{Session, boxed, feed, runs};
+use callboard_store::{Session, boxed, feed, intake, runs};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -45,6 +45,8 @@ pub use restoring::{RenamedProject, RestoreTarget, Restored, advance_restoring, 
 pub const HIDDEN_AT_ONCE: usize = 200;
 /// Matching runs are counted up to this number.
 const COUNTED: i64 = 100_000;
+/// Runs of which calls may wait when a project is deleted.
+const MOST_WAITING: i64 = 1_000;
 
 /// The work that follows a deletion.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -572,6 +574,11 @@ pub async fn delete_project(
     effect: Effect,
 ) -> Result<Receipt> {
     let (id, restorable_until) = (project.get(), effect.restorable_until(ctx, acting.now));
+    // What was accepted is part of its runs before nobody finds them any more.
+    let waiting = intake::waiting(&mut ctx.store.db().read().await?, MOST_WAITING).await?;
+    for (_, run) in waiting.into_iter().filter(|(project, _)| *project == id) {
+        fold(ctx, id, run).await?;
+    }
     let mut session = ctx.store.db().begin().await?;
     let found = edit::lock(&mut session, id).await?;
     let found = found.ok_or_else(|| QueryError::not_found(Entity::Project, id))?;

@@ -15,13 +15,14 @@ use std::time::Duration;
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
+use callboard_store::deletions::kept;
 use callboard_store::executions::counting::{self as executions, Part, ToCount};
 use callboard_store::lanes::{self, CountingLane, OF_ALL_RUNS};
-use callboard_store::projects::{self, Growth};
+use callboard_store::projects::Growth;
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
 use callboard_store::runs::counting::{self as runs, Waiting};
-use callboard_store::{StoreError, test_cases};
+use callboard_store::test_cases;
 use tokio::time::Instant;
 
 use super::locked::{counted_in_project, counting_lanes};
@@ -259,16 +260,12 @@ pub(super) async fn count_run(session: &mut Session, run: &mut RunRow, lanes: &[
     Ok(Growth { executions: counted_in_project(run) - before, test_cases, ..Growth::default() })
 }
 
-/// Adds to the numbers of a project.
+/// Adds to the numbers of a project, which may be hidden.
 pub(super) async fn grow(session: &mut Session, project: ProjectId, growth: Growth) -> Result<()> {
     if growth == Growth::default() {
         return Ok(());
     }
-    match projects::count(session, project, growth).await {
-        // A project that is deleted loses its numbers before its runs.
-        Ok(()) | Err(StoreError::ProjectGone) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    Ok(kept::count(session, project, &growth).await?)
 }
 
 /// Executions of locked runs that are counted together.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::ids::{DeletionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
+use callboard_store::clusters;
 use callboard_store::clusters::counts::{self, CountedRun, Occurrence};
-use callboard_store::clusters::{self, edit};
 use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group, RowsOfRun};
 use callboard_store::executions::{ExecutionRow, RunPlace};
@@ -122,11 +122,9 @@ pub(crate) async fn uncount(
     if run.rows == RowsOfRun::Freed {
         rollups::take_back_endpoints(session, place_of(run)).await?;
     }
-    if opened != 0 {
-        edit::count_open(session, run.project, opened).await?;
-    }
     let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
-    Ok(doomed::uncount_executions(session, run.project, count).await?)
+    let growth = Growth { executions: -count, open_clusters: opened, ..Growth::default() };
+    counting::grow(session, run.project, growth).await
 }
 
 /// Takes the requests of a run out of its day; the run keeps its own rows.

@@ -10,6 +10,7 @@ use super::runs::{DoomedRun, read_doomed};
 use crate::Result;
 use crate::db::{Session, args, statements};
 use crate::ids::{self, Listed};
+use crate::projects::Growth;
 
 statements! {
     /// Keeps the row of a run.
@@ -43,6 +44,16 @@ statements! {
     /// The cluster an execution counts for. PK
     SET_CLUSTER = "UPDATE executions SET cluster_id = $4 WHERE project_id = $1 AND run_id = $2 AND id = $3";
 
+    /// Counts into the numbers of a project.
+    COUNT = "UPDATE project_stats SET test_cases = test_cases + $2, executions = executions + $3, \
+        open_clusters = open_clusters + $4 WHERE project_id = $1";
+    /// The same while it is hidden. ix: deleted_project_stats_key
+    COUNT_HIDDEN = "UPDATE deleted_project_stats SET test_cases = test_cases + $2, executions = executions + $3, \
+        open_clusters = open_clusters + $4 WHERE project_id = $1";
+    /// Nobody counts into a project while its numbers move.
+    LOCK_STATS = "SELECT runs FROM project_stats WHERE project_id = $1 for_update()";
+    /// The same when they move back. ix: deleted_project_stats_key
+    LOCK_HIDDEN_STATS = "SELECT runs FROM deleted_project_stats WHERE project_id = $1 for_update()";
     /// Keeps the row of a project.
     KEEP_PROJECT = "INSERT INTO deleted_projects SELECT * FROM projects WHERE id = $1";
     /// Keeps its counters.
@@ -173,11 +184,29 @@ pub async fn set_cluster(
     Ok(())
 }
 
+/// Counts tests, executions and open clusters into a project, also while it is
+/// hidden: what waits in it is counted meanwhile, and has to be right when it
+/// comes back. Nothing happens when it is gone.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn count(session: &mut Session, project: ProjectId, growth: &Growth) -> Result<()> {
+    // Restored between the first two, it is found by the third.
+    for statement in [&COUNT, &COUNT_HIDDEN, &COUNT] {
+        let args = args![project, growth.test_cases, growth.executions, growth.open_clusters];
+        if session.execute(statement, args).await? > 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Keeps the rows of a project that is about to be hidden.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn keep_project(session: &mut Session, project: ProjectId) -> Result<()> {
+    session.first(&LOCK_STATS, args![project]).await?;
     for statement in [&KEEP_PROJECT, &KEEP_STATS, &KEEP_ASSIGNMENTS, &KEEP_TAGS] {
         session.execute(statement, args![project]).await?;
     }
@@ -226,6 +255,7 @@ pub async fn rename_project(session: &mut Session, project: ProjectId, name: &st
 /// [`crate::StoreError::Database`] when the database refuses, also when another
 /// project has its name.
 pub async fn restore_project(session: &mut Session, project: ProjectId) -> Result<()> {
+    session.first(&LOCK_HIDDEN_STATS, args![project]).await?;
     for statement in [&RESTORE_PROJECT, &RESTORE_STATS, &RESTORE_ASSIGNMENTS, &RESTORE_TAGS] {
         session.execute(statement, args![project]).await?;
     }

@@ -12,6 +12,7 @@ use super::kept;
 use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::executions::ExecutionRow;
 use crate::ids::{self, Listed};
+use crate::projects::Growth;
 use crate::{Result, StoreError, executions, test_cases, unclaimed};
 
 statements! {
@@ -71,13 +72,9 @@ statements! {
     DELETE_PACKS = "DELETE FROM packs WHERE project_id = $1 AND run_id = $2";
     /// Removes executions. PK
     DELETE_EXECUTIONS = "DELETE FROM executions WHERE project_id = $1 AND run_id = $2 AND id in_ints($3) RETURNING id";
-    /// Takes executions out of a project's counters.
-    UNCOUNT_EXECUTIONS = "UPDATE project_stats SET executions = executions - $2 WHERE project_id = $1";
     /// States of tests that nothing counts for any more. PK
     DELETE_EMPTY_STATES = "DELETE FROM test_state WHERE project_id = $1 AND lane_id in_ints($2) AND test_case_id in_ints($3) AND total <= 0 \
         RETURNING lane_id, test_case_id";
-    /// Takes tests out of a project's counters.
-    UNCOUNT_TESTS = "UPDATE project_stats SET test_cases = test_cases - $2 WHERE project_id = $1";
     /// Directory places of the links of a run and its executions. ix: entity_links_of_entity
     UNLIST_LINKS = "DELETE FROM id_directory WHERE kind = 12 AND id IN (SELECT id FROM entity_links WHERE project_id = $1 \
         AND ((entity_kind = 1 AND entity_id = $2) OR (entity_kind = 2 AND entity_id > $3 AND entity_id <= $4)))";
@@ -380,8 +377,7 @@ pub async fn delete_executions(
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn uncount_executions(session: &mut Session, project: ProjectId, count: i64) -> Result<()> {
-    session.execute(&UNCOUNT_EXECUTIONS, args![project, count]).await?;
-    Ok(())
+    kept::count(session, project, &Growth { executions: -count, ..Growth::default() }).await
 }
 
 /// Forgets the states of tests that nothing counts for any more. Those that no
@@ -407,7 +403,8 @@ pub async fn delete_empty_states(
     if !without_run.is_empty() {
         without_run.sort_unstable();
         let gone = test_cases::let_go(session, project, without_run).await?;
-        session.execute(&UNCOUNT_TESTS, args![project, i64::try_from(gone).unwrap_or(i64::MAX)]).await?;
+        let test_cases = -i64::try_from(gone).unwrap_or(i64::MAX);
+        kept::count(session, project, &Growth { test_cases, ..Growth::default() }).await?;
     }
     Ok(())
 }

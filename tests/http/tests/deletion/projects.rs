@@ -139,6 +139,8 @@ async fn a_restored_project_has_everything_under_a_name_that_is_free() {
             .expect("tagged");
         let running = live::start(client, json!({ "projectName": "shop" })).await;
         running.results(vec![attempt("pays", "passed", 0)]).await;
+        // Results of a run that goes on are counted a moment later.
+        live::sweep(service, 5_000).await;
         settled(service).await;
         let before = client.json(&path).await.expect("the project");
         let tests = client.json(&format!("{path}/test-cases?sort=title")).await.expect("tests");
@@ -230,7 +232,44 @@ async fn runs_of_a_deleted_project_come_back_after_it() {
         restore(client, &of_run["receipt"]).await.success().expect("restored");
         settled(service).await;
         assert_eq!(client.json("/api/projects/1").await.expect("the project")["totalRuns"], 1);
-        assert_eq!(client.json(&format!("/api/test-runs/{run}")).await.expect("the run")["failed"], 1);
+        assert_eq!(client.json(&format!("/api/test-runs/{run}")).await.expect("the run")["failedTests"], 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waits_in_a_hidden_project_is_counted_in_it() {
+    for_each_service(async |service| {
+        let client = service.client();
+        let numbers = async || {
+            let stats = client.json("/api/admin/stats").await.expect("stats");
+            let project = client.json("/api/projects/1").await.expect("the project");
+            let clusters = client.json("/api/failure-clusters").await.expect("clusters");
+            assert_eq!(project["openClusters"], json!(clusters["items"].as_array().map(Vec::len)));
+            ["totalRuns", "totalTestCases", "totalExecutions"]
+                .map(|key| stats[key].as_i64().expect("a number"))
+        };
+        submitted(service, "shop", "2026-11-01T10:00:00.000Z", json!({})).await;
+        let second = submitted(service, "shop", "2026-11-02T10:00:00.000Z", json!({})).await;
+        settled(service).await;
+        let running = live::start(client, json!({ "projectName": "shop" })).await;
+        running.results(vec![attempt("searches", "failed", 0)]).await;
+        // The rows of the second run are still to be taken out of the numbers, those of the third to be added.
+        let of_run = delete(client, &format!("/api/test-runs/{second}")).await.success().expect("deleted");
+        let hidden = delete_project(service, 1, "shop").await;
+        live::sweep(service, 60 * 60 * 1000).await;
+        settled(service).await;
+
+        restore(client, &hidden).await.success().expect("restored");
+        assert_eq!(numbers().await, [2, 3, 3]);
+        restore(client, &of_run["receipt"]).await.success().expect("restored");
+        settled(service).await;
+        assert_eq!(numbers().await, [3, 3, 5]);
+        // Nobody feeds the run any more.
+        refused(&running.call("heartbeat", json!({})).await, 403, "invalid_token");
+        live::sweep(service, 60 * 60 * 1000).await;
+        let ended = client.json(&format!("/api/test-runs/{}", running.run)).await.expect("the run");
+        assert_eq!((&ended["status"], &ended["failedTests"]), (&json!("interrupted"), &json!(1)));
     })
     .await;
 }

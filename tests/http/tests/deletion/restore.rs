@@ -181,7 +181,7 @@ async fn a_run_that_was_going_on_comes_back_as_cancelled() {
         settled(service).await;
         let back = client.json(&path).await.expect("the run");
         assert_eq!(
-            (&back["status"], &back["totalTests"], &back["failed"]),
+            (&back["status"], &back["totalTests"], &back["failedTests"]),
             (&json!("cancelled"), &json!(2), &json!(1))
         );
         let answer = feeder.call("heartbeat", json!({})).await;
