@@ -414,7 +414,7 @@ async fn the_errors_of_every_shard_count_once_and_those_of_a_lost_one_only_until
         let shard = |index: u32| json!({ "shardIndex": index, "shardTotal": 2, "instanceId": "three" });
         let lost = start(client, with(shard(1), errors(&["broke"]))).await;
         lost.results(vec![attempt("first", "passed", 0)]).await;
-        sweep(service, 121_000).await;
+        sweep(service, 3 * 60 * 1000).await;
         let again = start(client, shard(1)).await;
         assert_eq!(again.run, lost.run);
         again.results(vec![attempt("first", "passed", 0)]).await;

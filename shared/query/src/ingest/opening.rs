@@ -282,6 +282,11 @@ impl Opening<'_> {
                 locked.breathe(found.slot, self.now)?;
             }
             Purpose::Start => {
+                let row = locked.slot_mut(found.slot)?;
+                if row.slot.state == SlotState::Lost {
+                    // Whoever starts in the place of a lost client reports errors of its own.
+                    row.errors = None;
+                }
                 let ended_by_guess = locked.run.end_reason.is_some_and(EndReason::is_guess);
                 if !locked.run.status.is_final() || ended_by_guess {
                     self.set_running(&mut locked);
