@@ -161,7 +161,8 @@ impl RunError {
     pub fn headline(&self) -> String {
         let title = self.phase.map_or("Error outside of the tests", ErrorPhase::title);
         let said = first_line_summary(&self.message, MAX_HEADLINE_CHARS);
-        let said = said.strip_prefix("Error: ").unwrap_or(&said).trim_start();
+        // Other texts go on behind it.
+        let said = said.strip_prefix("Error: ").unwrap_or(&said).trim().trim_end_matches('.');
         let separator = if said.is_empty() { "" } else { ": " };
         cut(format!("{title}{separator}{said}"), MAX_HEADLINE_CHARS)
     }

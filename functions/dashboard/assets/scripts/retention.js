@@ -82,8 +82,11 @@ async function previewOf(form, body) {
   const [method, path] = form.dataset.preview.split(' ');
   const headers = { accept: 'application/json', 'content-type': 'application/json' };
   const response = await fetch(path, { method, headers, body: JSON.stringify(body) });
+  if (response.ok) return response.json();
   // What is wrong with the body is said when it is saved.
-  return response.ok ? response.json() : undefined;
+  if (response.status === 400) return undefined;
+  // Nothing is saved before somebody saw what it deletes.
+  throw new Error(`The preview answered ${response.status}`);
 }
 
 function complain(form, text) {
@@ -103,7 +106,7 @@ async function ask(form, body) {
     form.dataset.previewed = '';
     form.requestSubmit(button);
   } catch {
-    complain(form, 'The service cannot be reached, so nothing was saved. Check the connection and try again.');
+    complain(form, 'What this would delete could not be counted, so nothing was saved. Try again in a moment.');
   } finally {
     button.removeAttribute('aria-busy');
   }

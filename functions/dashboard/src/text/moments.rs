@@ -39,7 +39,7 @@ pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
     let left = at.millis().saturating_sub(now.millis());
     match left {
         _ if left < HOUR_MS => "within the hour".to_owned(),
-        _ if left < 2 * DAY_MS => format!("in {}\u{a0}h", left / HOUR_MS),
+        _ if left < 2 * DAY_MS => format!("in {}\u{a0}h", (left + HOUR_MS / 2) / HOUR_MS),
         _ if left < 60 * DAY_MS => format!("in {}\u{a0}d", left / DAY_MS),
         _ => format!("in {}\u{a0}months", (left + 15 * DAY_MS) / (30 * DAY_MS)),
     }

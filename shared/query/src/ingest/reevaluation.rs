@@ -96,8 +96,14 @@ fn is_outdated(run: &RunRow, row: &ExecutionRow) -> Result<bool> {
 fn outdated(run: &RunRow, rows: Vec<ExecutionRow>) -> Result<Vec<ExecutionRow>> {
     let mut outdated = Vec::new();
     for row in rows {
-        if is_outdated(run, &row)? {
-            outdated.push(row);
+        match is_outdated(run, &row) {
+            Ok(true) => outdated.push(row),
+            Ok(false) => {}
+            // One row that cannot be read keeps none of the others from being judged.
+            Err(QueryError::Store(error @ StoreError::Damaged(_))) => {
+                tracing::warn!(run = %run.id, execution = %row.id, %error, "an execution is left as it is");
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(outdated)

@@ -205,7 +205,10 @@ impl Plan {
             return Ok(plan);
         }
         // What deletes no more than what waits already does not wait longer.
-        let going_on = pending.filter(|_| shortened(&seen.policy(&before), &policy).is_empty());
+        // A change whose time came while its project was deleted begins anew.
+        let going_on = pending.filter(|pending| {
+            pending.effective_at > acting.now && shortened(&seen.policy(&before), &policy).is_empty()
+        });
         let has_grace = ctx.retention_grace_ms > 0 && seen.has_runs(session).await?;
         let (effective_at, requested_at) = match going_on {
             Some(pending) => (pending.effective_at, pending.requested_at),
