@@ -5,8 +5,11 @@
 //! Reservations are ordered by age. As much as the oldest one may still need is
 //! never given to others, so the oldest always goes on and half-read bodies
 //! cannot block each other. The others wait, and are refused after a while.
+//!
+//! Small bodies have an allowance of their own, so that they do not wait for
+//! large ones. What callers hold who are not recognised is capped per address.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +25,15 @@ pub const MAX_MEMORY_OF_ONE: u64 = 48 * MIB;
 /// Disk space, as a multiple of the memory budget. One body takes at most as
 /// much as the memory budget.
 const DISK_FACTOR: u64 = 4;
+/// A body of at most so many bytes does not wait for large ones.
+pub const SMALL_BODY_BYTES: u64 = 64 * 1024;
+/// Memory of one reservation that comes out of the allowance for small bodies:
+/// such a body with half of it to spare, and three times as much to parse it.
+pub const SMALL_BYTES: u64 = 5 * SMALL_BODY_BYTES;
+/// The allowance for small bodies is this part of the memory budget, on top of it.
+const SMALL_PART: u64 = 4;
+/// One address that is not recognised holds at most this part of each resource.
+const ADDRESS_PART: u64 = 4;
 /// Most bytes of a received file that are worth keeping in memory.
 pub const IN_MEMORY_BYTES: usize = 1024 * 1024;
 /// How long a reservation waits for its turn.
@@ -51,14 +63,20 @@ struct Shared {
     ledger: Mutex<Ledger>,
 }
 
-/// Bytes of each resource.
-type Amounts = [u64; 2];
+/// Bytes of each resource, and of the allowance for small bodies.
+type Amounts = [u64; 3];
+
+const MEMORY: usize = Resource::Memory as usize;
+/// Where the allowance for small bodies is counted.
+const SMALL: usize = 2;
 
 #[derive(Debug)]
 struct Ledger {
     total: Amounts,
     most_of_one: Amounts,
     used: Amounts,
+    /// What reservations of one address hold together.
+    addresses: HashMap<Vec<u8>, Amounts>,
     next: u64,
     /// By age: the smallest number is the oldest.
     holders: BTreeMap<u64, Holder>,
@@ -69,12 +87,14 @@ struct Ledger {
 #[derive(Debug, Default)]
 struct Holder {
     held: Amounts,
+    /// Set when the caller is not recognised.
+    address: Option<Vec<u8>>,
     request: Option<Request>,
 }
 
 #[derive(Debug)]
 struct Request {
-    resource: Resource,
+    at: usize,
     bytes: u64,
     granted: oneshot::Sender<()>,
 }
@@ -89,39 +109,38 @@ impl MemoryBudget {
     /// A budget of so many bytes of memory.
     #[must_use]
     pub fn new(memory_bytes: u64) -> Self {
-        let ledger = Ledger {
-            total: [memory_bytes, memory_bytes.saturating_mul(DISK_FACTOR)],
-            most_of_one: [MAX_MEMORY_OF_ONE.min(memory_bytes), memory_bytes],
-            used: [0; 2],
-            next: 0,
-            holders: BTreeMap::new(),
-            waiting: BTreeSet::new(),
-        };
-        Self(Arc::new(Shared { patience: PATIENCE, ledger: Mutex::new(ledger) }))
+        Self::with(Ledger::new(memory_bytes), PATIENCE)
     }
 
     /// The same budget, whose reservations wait only so long.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
-        let Ledger { total, most_of_one, .. } = *self.lock();
-        let ledger = Ledger {
-            total,
-            most_of_one,
-            used: [0; 2],
-            next: 0,
-            holders: BTreeMap::new(),
-            waiting: BTreeSet::new(),
-        };
+        let memory_bytes = self.lock().total[MEMORY];
+        Self::with(Ledger::new(memory_bytes), patience)
+    }
+
+    fn with(ledger: Ledger, patience: Duration) -> Self {
         Self(Arc::new(Shared { patience, ledger: Mutex::new(ledger) }))
     }
 
     /// A reservation of nothing yet, younger than all others.
     #[must_use]
     pub fn reserve(&self) -> Reservation {
+        self.hold(None)
+    }
+
+    /// The same for a caller who is not recognised: all reservations of such an
+    /// address together are capped.
+    #[must_use]
+    pub fn reserve_for(&self, address: Vec<u8>) -> Reservation {
+        self.hold(Some(address))
+    }
+
+    fn hold(&self, address: Option<Vec<u8>>) -> Reservation {
         let mut ledger = self.lock();
         let ticket = ledger.next;
         ledger.next += 1;
-        ledger.holders.insert(ticket, Holder::default());
+        ledger.holders.insert(ticket, Holder { address, ..Holder::default() });
         Reservation { budget: self.clone(), ticket }
     }
 
@@ -131,15 +150,15 @@ impl MemoryBudget {
     pub fn room(&self, bytes: usize) -> Room {
         let wanted = bytes.min(IN_MEMORY_BYTES);
         let mut ledger = self.lock();
-        let bytes = if ledger.fits(None, Resource::Memory, wanted as u64) { wanted } else { 0 };
-        ledger.used[Resource::Memory as usize] += bytes as u64;
+        let bytes = if ledger.fits(None, MEMORY, wanted as u64) { wanted } else { 0 };
+        ledger.used[MEMORY] += bytes as u64;
         Room { budget: self.clone(), bytes }
     }
 
     /// Bytes of a resource that are reserved now.
     #[must_use]
     pub fn used(&self, resource: Resource) -> u64 {
-        self.lock().used[resource as usize]
+        of(&self.lock().used, resource)
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
@@ -147,35 +166,99 @@ impl MemoryBudget {
     }
 }
 
+/// Bytes of a resource; the allowance for small bodies is memory too.
+const fn of(amounts: &Amounts, resource: Resource) -> u64 {
+    match resource {
+        Resource::Memory => amounts[MEMORY] + amounts[SMALL],
+        Resource::Disk => amounts[Resource::Disk as usize],
+    }
+}
+
 impl Ledger {
+    fn new(memory_bytes: u64) -> Self {
+        Self {
+            total: [memory_bytes, memory_bytes.saturating_mul(DISK_FACTOR), memory_bytes / SMALL_PART],
+            most_of_one: [MAX_MEMORY_OF_ONE.min(memory_bytes), memory_bytes, 0],
+            used: [0; 3],
+            addresses: HashMap::new(),
+            next: 0,
+            holders: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+        }
+    }
+
     /// Whether so many bytes may be granted: what the oldest reservation, or
     /// one that is yet to come, may need stays free.
-    fn fits(&self, ticket: Option<u64>, resource: Resource, bytes: u64) -> bool {
-        let at = resource as usize;
-        let kept = match self.holders.first_key_value() {
-            Some((oldest, _)) if Some(*oldest) == ticket => 0,
+    fn fits(&self, ticket: Option<u64>, at: usize, bytes: u64) -> bool {
+        let oldest = self.holders.first_key_value();
+        let is_oldest = oldest.is_some_and(|(oldest, _)| Some(*oldest) == ticket);
+        let kept = match oldest {
+            Some(_) if is_oldest => 0,
             Some((_, oldest)) => self.most_of_one[at].saturating_sub(oldest.held[at]),
             None => self.most_of_one[at],
         };
+        // The oldest large body always goes on, so its address is not asked.
+        let is_capped = at == SMALL || !is_oldest;
         self.used[at].saturating_add(bytes).saturating_add(kept) <= self.total[at]
+            && !(is_capped && self.exceeds_cap(ticket, at, bytes))
     }
 
-    fn grant(&mut self, ticket: u64, resource: Resource, bytes: u64) {
-        self.used[resource as usize] += bytes;
-        if let Some(holder) = self.holders.get_mut(&ticket) {
-            holder.held[resource as usize] += bytes;
+    /// Whether so many more bytes are more than the address of a reservation may hold.
+    fn exceeds_cap(&self, ticket: Option<u64>, at: usize, bytes: u64) -> bool {
+        let holder = ticket.and_then(|ticket| self.holders.get(&ticket));
+        let Some(address) = holder.and_then(|holder| holder.address.as_ref()) else { return false };
+        let held = self.addresses.get(address).map_or(0, |held| held[at]);
+        let cap = (self.total[at] / ADDRESS_PART).max(self.most_of_one[at]);
+        held.saturating_add(bytes) > cap
+    }
+
+    fn grant(&mut self, ticket: u64, at: usize, bytes: u64) {
+        let Some(holder) = self.holders.get_mut(&ticket) else { return };
+        holder.held[at] += bytes;
+        self.used[at] += bytes;
+        if let Some(address) = &holder.address {
+            self.addresses.entry(address.clone()).or_default()[at] += bytes;
+        }
+        if at == MEMORY {
+            // The request included what was small until now.
+            let small = holder.held[SMALL];
+            self.give_back(ticket, SMALL, small);
+        }
+    }
+
+    fn give_back(&mut self, ticket: u64, at: usize, bytes: u64) {
+        let Some(holder) = self.holders.get_mut(&ticket) else { return };
+        holder.held[at] -= bytes;
+        self.used[at] -= bytes;
+        if let Some(address) = &holder.address
+            && let Some(held) = self.addresses.get_mut(address)
+        {
+            held[at] -= bytes;
+            if *held == [0; 3] {
+                self.addresses.remove(address);
+            }
         }
     }
 
     /// Grants at once, or says where it will be told.
     fn request(&mut self, ticket: u64, resource: Resource, bytes: u64) -> Option<oneshot::Receiver<()>> {
-        if self.fits(Some(ticket), resource, bytes) {
-            self.grant(ticket, resource, bytes);
+        let held = self.holders.get(&ticket).map_or([0; 3], |holder| holder.held);
+        let (at, mut bytes) = (resource as usize, bytes);
+        if at == MEMORY && held[MEMORY] == 0 {
+            if held[SMALL] + bytes <= SMALL_BYTES && self.fits(Some(ticket), SMALL, bytes) {
+                self.grant(ticket, SMALL, bytes);
+                return None;
+            }
+            // It becomes a large one, with what it has.
+            bytes += held[SMALL];
+        }
+        if self.fits(Some(ticket), at, bytes) {
+            self.grant(ticket, at, bytes);
             return None;
         }
         let (granted, told) = oneshot::channel();
         if let Some(holder) = self.holders.get_mut(&ticket) {
-            holder.request = Some(Request { resource, bytes, granted });
+            holder.request = Some(Request { at, bytes, granted });
             self.waiting.insert(ticket);
         }
         Some(told)
@@ -191,11 +274,11 @@ impl Ledger {
     fn pass_on(&mut self) {
         for ticket in self.waiting.clone() {
             let wanted = self.holders.get(&ticket).and_then(|holder| holder.request.as_ref());
-            let Some((resource, bytes)) = wanted.map(|request| (request.resource, request.bytes)) else {
+            let Some((at, bytes)) = wanted.map(|request| (request.at, request.bytes)) else {
                 continue;
             };
-            if self.fits(Some(ticket), resource, bytes) {
-                self.grant(ticket, resource, bytes);
+            if self.fits(Some(ticket), at, bytes) {
+                self.grant(ticket, at, bytes);
                 self.waiting.remove(&ticket);
                 let request = self.holders.get_mut(&ticket).and_then(|holder| holder.request.take());
                 // One that has left gives it back when its reservation is dropped.
@@ -239,18 +322,19 @@ impl Reservation {
     /// Gives back all memory but so many bytes.
     pub fn shrink_to(&mut self, bytes: u64) {
         let mut ledger = self.budget.lock();
-        let at = Resource::Memory as usize;
-        let Some(holder) = ledger.holders.get_mut(&self.ticket) else { return };
-        let unused = holder.held[at].saturating_sub(bytes);
-        holder.held[at] -= unused;
-        ledger.used[at] -= unused;
+        let Some(holder) = ledger.holders.get(&self.ticket) else { return };
+        let held = holder.held;
+        let unused = of(&held, Resource::Memory).saturating_sub(bytes);
+        let large = unused.min(held[MEMORY]);
+        ledger.give_back(self.ticket, MEMORY, large);
+        ledger.give_back(self.ticket, SMALL, unused - large);
         ledger.pass_on();
     }
 
     /// Bytes reserved of a resource.
     #[must_use]
     pub fn held(&self, resource: Resource) -> u64 {
-        self.budget.lock().holders.get(&self.ticket).map_or(0, |holder| holder.held[resource as usize])
+        self.budget.lock().holders.get(&self.ticket).map_or(0, |holder| of(&holder.held, resource))
     }
 }
 
@@ -258,11 +342,11 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let mut ledger = self.budget.lock();
         ledger.waiting.remove(&self.ticket);
-        if let Some(holder) = ledger.holders.remove(&self.ticket) {
-            for (used, held) in ledger.used.iter_mut().zip(holder.held) {
-                *used -= held;
-            }
+        let held = ledger.holders.get(&self.ticket).map_or([0; 3], |holder| holder.held);
+        for (at, held) in held.into_iter().enumerate() {
+            ledger.give_back(self.ticket, at, held);
         }
+        ledger.holders.remove(&self.ticket);
         ledger.pass_on();
     }
 }
@@ -286,7 +370,7 @@ impl Room {
         let unused = self.bytes.saturating_sub(bytes);
         self.bytes -= unused;
         let mut ledger = self.budget.lock();
-        ledger.used[Resource::Memory as usize] -= unused as u64;
+        ledger.used[MEMORY] -= unused as u64;
         ledger.pass_on();
     }
 }
@@ -355,6 +439,63 @@ mod tests {
         assert_eq!(other.grow(Resource::Disk, 3 * MIN_MEMORY_BYTES).await, Ok(()));
         assert_eq!(other.grow(Resource::Disk, 1).await, Err(BudgetExhausted));
         assert_eq!(oldest.grow(Resource::Disk, MIN_MEMORY_BYTES).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn small_bodies_wait_for_no_large_one_until_their_allowance_is_used_up() {
+        let budget = smallest().with_patience(IMPATIENT);
+        let oldest = holding(&budget, MAX_MEMORY_OF_ONE).await;
+        let large = holding(&budget, MIN_MEMORY_BYTES - MAX_MEMORY_OF_ONE).await;
+        let mut small = Vec::new();
+        for _ in 0..MIN_MEMORY_BYTES / SMALL_PART / SMALL_BYTES {
+            small.push(holding(&budget, SMALL_BYTES).await);
+        }
+        let mut late = budget.reserve();
+        assert_eq!(late.grow(Resource::Memory, SMALL_BYTES).await, Err(BudgetExhausted));
+        // One that grows beyond it waits as a large one, and keeps what it has meanwhile.
+        let mut grown = small.pop().expect("a small one");
+        assert_eq!(grown.grow(Resource::Memory, 1).await, Err(BudgetExhausted));
+        assert_eq!(grown.held(Resource::Memory), SMALL_BYTES);
+        drop(large);
+        assert_eq!(grown.grow(Resource::Memory, 1).await, Ok(()));
+        assert_eq!(grown.held(Resource::Memory), SMALL_BYTES + 1);
+        // By that its place in the allowance is free.
+        assert_eq!(late.grow(Resource::Memory, SMALL_BYTES).await, Ok(()));
+        grown.shrink_to(1);
+        drop((oldest, small, late));
+        assert_eq!(budget.used(Resource::Memory), 1);
+        drop(grown);
+        assert_eq!(budget.used(Resource::Memory), 0);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_not_recognised_holds_a_part_unless_it_has_the_oldest() {
+        let budget = MemoryBudget::default().with_patience(IMPATIENT);
+        let oldest = holding(&budget, MIB).await;
+        let part = DEFAULT_MEMORY_BYTES / ADDRESS_PART;
+        let mut one = budget.reserve_for(vec![1]);
+        assert_eq!(one.grow(Resource::Memory, part - 8 * MIB).await, Ok(()));
+        let mut same = budget.reserve_for(vec![1]);
+        assert_eq!(same.grow(Resource::Memory, 9 * MIB).await, Err(BudgetExhausted));
+        assert_eq!(same.grow(Resource::Memory, 8 * MIB).await, Ok(()));
+        let mut other = budget.reserve_for(vec![2]);
+        assert_eq!(other.grow(Resource::Memory, 9 * MIB).await, Ok(()));
+        assert_eq!(budget.reserve().grow(Resource::Memory, 9 * MIB).await, Ok(()));
+        drop(oldest);
+        assert_eq!(one.grow(Resource::Memory, MIB).await, Ok(()));
+        assert_eq!(same.grow(Resource::Memory, 1).await, Err(BudgetExhausted));
+        let allowance = DEFAULT_MEMORY_BYTES / SMALL_PART / ADDRESS_PART;
+        let mut small: Vec<Reservation> = Vec::new();
+        for _ in 0..allowance / SMALL_BYTES {
+            let mut reservation = budget.reserve_for(vec![1]);
+            assert_eq!(reservation.grow(Resource::Memory, SMALL_BYTES).await, Ok(()));
+            small.push(reservation);
+        }
+        let mut more = budget.reserve_for(vec![1]);
+        assert_eq!(more.grow(Resource::Memory, SMALL_BYTES).await, Err(BudgetExhausted));
+        drop((one, same, other, small, more));
+        assert_eq!(budget.used(Resource::Memory), 0);
+        assert!(budget.lock().addresses.is_empty());
     }
 
     #[test]

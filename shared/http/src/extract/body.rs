@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
 use bytes::{Bytes, BytesMut};
-use callboard_store::MemoryBudget;
+use callboard_auth::Principal;
+use callboard_auth::client_address::ClientAddress;
+use callboard_store::{MemoryBudget, Reservation};
 use futures::{Stream, StreamExt};
 use http::Extensions;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::caller::Caller;
 use crate::error::ApiError;
 
 /// How long a body is waited for until [`LEAST_BYTES`] of it have come.
@@ -36,9 +39,17 @@ pub struct BodyRules {
 }
 
 impl BodyRules {
-    pub(super) fn of(extensions: &Extensions) -> Result<Self, ApiError> {
-        let rules = extensions.get::<Self>().cloned();
-        rules.ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))
+    /// The limit of a request, and a reservation for its body. A caller who is
+    /// not recognised shares a part of the budget with others of the address.
+    pub(super) fn reserved(extensions: &Extensions) -> Result<(u64, Reservation), ApiError> {
+        let rules = extensions.get::<Self>();
+        let Self { limit, budget } =
+            rules.ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))?;
+        let caller = extensions.get::<Caller>();
+        let is_stranger = caller.is_some_and(|caller| matches!(caller.principal(), Principal::Anonymous));
+        let address = extensions.get::<ClientAddress>().filter(|_| is_stranger);
+        let held = address.map_or_else(|| budget.reserve(), |address| budget.reserve_for(address.subject()));
+        Ok((*limit, held))
     }
 }
 

@@ -5,11 +5,13 @@
 use std::collections::HashMap;
 
 use axum::extract::{FromRequest, Request};
+use futures::StreamExt as _;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use url::form_urlencoded;
 
-use super::body::{BodyRules, limited_bytes};
+use super::body::{BodyRules, CountedBody};
+use super::payload::Collector;
 use crate::error::ApiError;
 
 /// Longest address one is sent back to.
@@ -23,12 +25,13 @@ impl<S: Sync> FromRequest<S> for BrowserForm {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
-        let BodyRules { limit, budget } = BodyRules::of(request.extensions())?;
-        let mut reservation = budget.reserve();
-        reservation.grow_to(limit).await?;
-        let bytes = limited_bytes(request.into_body(), limit)
-            .await
-            .map_err(|error| error.into_api("invalid_body"))?;
+        let (limit, mut held) = BodyRules::reserved(request.extensions())?;
+        let mut body = CountedBody::new(request.into_body(), limit);
+        let mut collector = Collector::in_memory(&held, limit);
+        while let Some(piece) = body.next().await {
+            collector.add(&mut held, &piece.map_err(|error| error.into_api("invalid_body"))?).await?;
+        }
+        let bytes = collector.finish(&mut held).await?.into_bytes().map_err(ApiError::internal)?;
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 }

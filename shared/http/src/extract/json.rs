@@ -101,8 +101,7 @@ async fn received(
     let (parts, body) = request.into_parts();
     check_content_type(&parts.headers)?;
     let encoding = Encoding::of(&parts.headers)?;
-    let BodyRules { limit, budget } = BodyRules::of(&parts.extensions)?;
-    let mut held = budget.reserve();
+    let (limit, mut held) = BodyRules::reserved(&parts.extensions)?;
     let mut collector = collector(&held, limit);
     match encoding {
         Encoding::Identity => whole(body, limit, &mut collector, &mut held).await?,
@@ -163,15 +162,13 @@ pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
+/// Only what has arrived is reserved: to announce a body costs nothing.
 async fn whole(
     body: Body,
     limit: u64,
     collector: &mut Collector,
     held: &mut Reservation,
 ) -> Result<(), ApiError> {
-    use http_body::Body as _;
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    collector.expect(held, announced).await?;
     let mut body = CountedBody::new(body, limit);
     while let Some(piece) = body.next().await {
         collector.add(held, &piece.map_err(|error| error.into_api(CODE))?).await?;

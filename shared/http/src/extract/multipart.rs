@@ -59,8 +59,8 @@ impl<S: Sync> FromRequest<S> for Multipart {
             multer::Error::NoBoundary => ApiError::invalid_multipart("The content type names no boundary."),
             _ => ApiError::invalid_multipart("The body must be a form, sent as multipart/form-data."),
         })?;
-        let BodyRules { limit, budget } = BodyRules::of(&parts.extensions)?;
-        Ok(Self::new(CountedBody::new(body, limit), boundary, budget.reserve()))
+        let (limit, held) = BodyRules::reserved(&parts.extensions)?;
+        Ok(Self::new(CountedBody::new(body, limit), boundary, held))
     }
 }
 

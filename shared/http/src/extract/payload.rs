@@ -146,11 +146,6 @@ impl Collector {
         Self { limit, in_memory, base, seen: 0, memory: Vec::new(), file: None, space: 0 }
     }
 
-    /// Makes room for what is announced, as far as that is believed.
-    pub(crate) async fn expect(&mut self, held: &mut Reservation, bytes: usize) -> Result<(), ApiError> {
-        self.reserve(held, bytes.min(PIECE_BYTES)).await
-    }
-
     /// Adds a piece.
     ///
     /// # Errors
@@ -291,9 +286,9 @@ mod tests {
         oldest.grow(Resource::Memory, 1).await.unwrap();
         let mut large = budget.reserve();
         large.grow(Resource::Memory, 16 * MIB).await.unwrap();
-        let error = collected(&budget, 3).await.unwrap_err();
+        let error = collected(&budget, 4).await.unwrap_err();
         assert_eq!((error.status().as_u16(), error.code()), (503, "busy"));
         drop(large);
-        assert!(collected(&budget, 3).await.is_ok());
+        assert!(collected(&budget, 4).await.is_ok());
     }
 }
