@@ -10,6 +10,8 @@ use crate::job::{JobContext, JobError, Outcome};
 
 /// Receipts of one batch.
 const BATCH: i64 = 500;
+/// Why a deletion of runs is tried again later.
+const WAITING: &str = "waits for the restore or the freeing of a deleted project";
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Takes what a deletion hid out of the aggregates, step by step.
@@ -22,6 +24,7 @@ pub(crate) async fn hide_target(
             Advanced::Done => return Ok(Outcome::Done),
             Advanced::Further if ctx.has_time() => {}
             Advanced::Further => return Ok(Outcome::GoOn(job)),
+            Advanced::Waiting => return Err(JobError::passing(WAITING)),
         }
     }
 }
@@ -35,7 +38,7 @@ pub(crate) async fn restore_target(
         match deletions::advance_restoring(ctx.store(), DeletionId(job.receipt), ctx.now()).await? {
             Advanced::Done => return Ok(Outcome::Done),
             Advanced::Further if ctx.has_time() => {}
-            Advanced::Further => return Ok(Outcome::GoOn(job)),
+            Advanced::Further | Advanced::Waiting => return Ok(Outcome::GoOn(job)),
         }
     }
 }
@@ -50,6 +53,7 @@ pub(crate) async fn delete_target(
             Ok(Advanced::Done) => return Ok(Outcome::Done),
             Ok(Advanced::Further) if ctx.has_time() => {}
             Ok(Advanced::Further) => return Ok(Outcome::GoOn(job)),
+            Ok(Advanced::Waiting) => return Err(JobError::passing(WAITING)),
             Err(error) => {
                 let is_last = ctx.is_last_attempt();
                 deletions::note_failure(ctx.store(), &job, &error.to_string(), is_last).await?;
@@ -59,7 +63,7 @@ pub(crate) async fn delete_target(
     }
 }
 
-/// Deletions that were given up are taken up again, and old receipts go.
+/// Deletions and restores that were given up are taken up again, and old receipts go.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ResumeDeletions {}
 
@@ -67,14 +71,14 @@ impl Payload for ResumeDeletions {
     const KIND: &'static str = "resume_deletions";
 }
 
-/// Takes deletions up again that failed too often to be tried by themselves.
+/// Takes deletions and restores up again that failed too often to be tried by themselves.
 pub(crate) async fn resume_deletions(
     ctx: JobContext,
     _: ResumeDeletions,
 ) -> Result<Outcome<ResumeDeletions>, JobError> {
     let resumed = deletions::resume(ctx.store(), ctx.now()).await?;
     if resumed > 0 {
-        tracing::warn!(resumed, "deletions that failed are tried again");
+        tracing::warn!(resumed, "deletions and restores that failed are tried again");
     }
     let oldest = ctx.now().millis() - callboard_store::deletions::KEPT_DAYS * DAY_MS;
     let mut session = ctx.store().db().begin().await?;

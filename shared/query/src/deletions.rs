@@ -152,6 +152,9 @@ pub struct Receipt {
     pub id: i64,
     /// What was deleted.
     pub target: DeletionTarget,
+    /// The name of its project, for the dashboard.
+    #[serde(skip)]
+    pub project_name: Option<String>,
     /// `user`, `retention` or `purge`.
     #[schema(example = "user")]
     pub reason: String,
@@ -196,6 +199,7 @@ impl Receipt {
         Self {
             id: row.id.get(),
             target: DeletionTarget { kind: row.target_kind, id: row.target_id, label: row.label },
+            project_name: row.project_name,
             reason: row.reason,
             requested_by,
             state: row.state.as_str(),
@@ -250,7 +254,7 @@ pub async fn list(
 ) -> Result<Slice<Receipt, DeletionKey>> {
     let mut session = ctx.store.db().read().await?;
     let DeletionFilters { state, project, from, to } = filters;
-    let wanted = ReceiptFilter { state, project, from, to, after };
+    let wanted = ReceiptFilter { state, project, from, to, after, ..ReceiptFilter::default() };
     let rows = deletions::list(&mut session, &wanted, fetch(limit)).await?;
     if let Some(project) = project.filter(|_| rows.is_empty()) {
         let any = ReceiptFilter { project: Some(project), ..ReceiptFilter::default() };
@@ -261,6 +265,17 @@ pub async fn list(
         }
     }
     Ok(Slice::cut(rows, limit, |row: &ReceiptRow| (row.created_at.millis(), row.id.get())).map(Receipt::of))
+}
+
+/// Receipts of what can be restored at a moment, newest first.
+///
+/// # Errors
+/// [`QueryError::Store`].
+#[boxed]
+pub async fn restorable(ctx: &Context, at: Timestamp, limit: i64) -> Result<Vec<Receipt>> {
+    let wanted = ReceiptFilter { restorable_at: Some(at), ..ReceiptFilter::default() };
+    let rows = deletions::list(&mut ctx.store.db().read().await?, &wanted, limit).await?;
+    Ok(rows.into_iter().map(Receipt::of).collect())
 }
 
 /// One receipt.

@@ -5,13 +5,15 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
-use callboard_query::deletions::{self, DeletionFilters, DeletionState, Receipt};
+use callboard_query::deletions::{self, DeletionFilters, Receipt};
 
 use crate::filters;
 use crate::visit::Visit;
 
 /// Restorable deletions a list shows.
-const RESTORABLE: usize = 50;
+const RESTORABLE: i64 = 200;
+/// The newest deletions a list looks for others in.
+const NEWEST: usize = 100;
 /// Other deletions a list shows.
 const OTHERS: usize = 10;
 
@@ -53,10 +55,8 @@ impl DeletionList {
     /// # Errors
     /// When the database refuses.
     pub(crate) async fn read(visit: &Visit) -> Result<Self, ApiError> {
-        let pending = DeletionFilters { state: Some(DeletionState::Pending), ..DeletionFilters::default() };
-        let mut rows = deletions::list(&visit.ctx, pending, None, RESTORABLE).await?.items;
-        rows.retain(|receipt| is_restorable(receipt, &visit.now));
-        let all = deletions::list(&visit.ctx, DeletionFilters::default(), None, RESTORABLE + OTHERS).await?;
+        let mut rows = deletions::restorable(&visit.ctx, visit.now, RESTORABLE).await?;
+        let all = deletions::list(&visit.ctx, DeletionFilters::default(), None, NEWEST).await?;
         let others = all.items.into_iter().filter(|receipt| !is_restorable(receipt, &visit.now));
         rows.extend(others.take(OTHERS));
         Ok(Self { rows, now: visit.now })
@@ -79,8 +79,9 @@ fn kind_of(receipt: &Receipt) -> &'static str {
 }
 
 /// The state of a receipt.
-fn state_of(receipt: &Receipt) -> &'static str {
+fn state_of(receipt: &Receipt, now: &Timestamp) -> &'static str {
     match receipt.state {
+        "pending" if is_restorable(receipt, now) => "Restorable",
         "pending" => "Pending",
         "freeing" => "Freeing",
         "complete" => "Deleted",

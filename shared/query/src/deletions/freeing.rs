@@ -17,10 +17,11 @@ use callboard_store::blobs::freeing;
 use callboard_store::db::Session;
 use callboard_store::deletions::runs::{self as doomed, DoomedRun, RowsOfRun, RunsToDelete};
 use callboard_store::deletions::{self, DeletionState, ReceiptRow, kept, project as doomed_project};
+use callboard_store::jobs::{self, Payload};
 use callboard_store::objects::Cleared;
-use callboard_store::{Store, StoreError, boxed, intake, jobs, storage, unclaimed};
+use callboard_store::{Store, StoreError, boxed, intake, storage, unclaimed};
 
-use super::{DeleteTarget, hiding, takes_back};
+use super::{DeleteTarget, HideTarget, RestoreTarget, hiding, takes_back};
 use crate::Result;
 use crate::ingest::{Followed, by_lane, hide_runs, queue_behind, uncount};
 
@@ -36,6 +37,8 @@ const OBJECTS: i64 = 200;
 pub enum Advanced {
     /// There is more to do.
     Further,
+    /// The rest are runs of a deleted project; it has to be restored or freed first.
+    Waiting,
     /// Nothing is left.
     Done,
 }
@@ -52,6 +55,14 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
     let is_open =
         |receipt: &ReceiptRow| !receipt.state.is_over() && receipt.state != DeletionState::Restoring;
     let Some(mut receipt) = receipt.filter(is_open) else { return Ok(Advanced::Done) };
+    // Only the job that hides knows all runs; it may not have run yet.
+    let may_hide = matches!(receipt.state, DeletionState::Pending | DeletionState::Failed);
+    if may_hide && receipt.restorable_until.is_some() {
+        match hide_rest(store, id, now).await? {
+            Advanced::Done => {}
+            advanced => return Ok(advanced),
+        }
+    }
     // From here on nothing is added to it, and it cannot be restored.
     let is_begun = receipt.target_kind == "files" || receipt.restorable_until.is_some();
     if is_begun && receipt.state == DeletionState::Pending {
@@ -98,6 +109,11 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
         return Ok(Advanced::Further);
     }
     let mut session = store.db().begin().await?;
+    if let Some(further) = &job.further
+        && doomed::match_in_deleted_projects(&mut session, &further.into()).await?
+    {
+        return Ok(Advanced::Waiting);
+    }
     let left = freeing::left_of(&mut session, id).await?;
     if left.to_go > 0 {
         return Err(StoreError::Busy("objects that another process is deleting").into());
@@ -116,6 +132,15 @@ pub async fn advance(store: &Store, job: &DeleteTarget, now: Timestamp) -> Resul
     Ok(Advanced::Done)
 }
 
+/// Does the next step of the job that hides, when that job is not done.
+async fn hide_rest(store: &Store, id: DeletionId, now: Timestamp) -> Result<Advanced> {
+    let payload = kept::hiding(&mut store.db().read().await?, &HideTarget::key(id)).await?;
+    let Some(payload) = payload else { return Ok(Advanced::Done) };
+    let mut job: HideTarget =
+        serde_json::from_str(&payload).map_err(|_| StoreError::Damaged("the payload of a job that hides"))?;
+    hiding::advance_hiding(store, &mut job, now).await
+}
+
 /// Notes on the receipt that a step failed. It is tried again; after the last
 /// attempt of the queue, when [`resume`] says so.
 ///
@@ -126,7 +151,13 @@ pub async fn note_failure(store: &Store, job: &DeleteTarget, message: &str, is_l
     let mut session = store.db().begin().await?;
     let receipt = deletions::get(&mut session, DeletionId(job.receipt)).await?;
     if let Some(mut receipt) = receipt.filter(|receipt| !receipt.state.is_over()) {
-        receipt.state = if is_last { DeletionState::Failed } else { DeletionState::Freeing };
+        // What is still being hidden has not begun to free.
+        let is_hiding = receipt.state == DeletionState::Pending && receipt.restorable_until.is_some();
+        receipt.state = match (is_last, is_hiding) {
+            (true, _) => DeletionState::Failed,
+            (false, true) => DeletionState::Pending,
+            (false, false) => DeletionState::Freeing,
+        };
         receipt.error = Some(message.to_owned());
         deletions::save(&mut session, &receipt).await?;
         session.commit().await?;
@@ -134,15 +165,18 @@ pub async fn note_failure(store: &Store, job: &DeleteTarget, message: &str, is_l
     Ok(())
 }
 
-/// Takes deletions up again whose job was given up: an object store that was
-/// away for long must not leave anything behind. Answers how many.
+/// Takes deletions and restores up again whose job was given up: an object store
+/// that was away for long must not leave anything behind. Answers how many.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`] when the database refuses.
 #[boxed]
 pub async fn resume(store: &Store, now: Timestamp) -> Result<u64> {
     let mut session = store.db().begin().await?;
-    let resumed = jobs::revive(&mut session, <DeleteTarget as jobs::Payload>::KIND, now).await?;
+    let mut resumed = 0;
+    for kind in [HideTarget::KIND, RestoreTarget::KIND, DeleteTarget::KIND] {
+        resumed += jobs::revive(&mut session, kind, now).await?;
+    }
     session.commit().await?;
     Ok(resumed)
 }

@@ -51,18 +51,25 @@ impl HideTarget {
 pub async fn advance_hiding(store: &Store, job: &mut HideTarget, now: Timestamp) -> Result<Advanced> {
     let mut session = store.db().begin().await?;
     let receipt = deletions::lock(&mut session, DeletionId(job.receipt)).await?;
-    // A restore, or the job that frees, does the rest itself.
-    let Some(mut receipt) = receipt.filter(|receipt| receipt.state == DeletionState::Pending) else {
-        return Ok(Advanced::Done);
+    // A restore does the rest itself; the job that frees does, except for runs that only this one knows.
+    let is_open = |receipt: &ReceiptRow| match receipt.state {
+        DeletionState::Pending => true,
+        DeletionState::Freeing | DeletionState::Failed => job.further.is_some(),
+        _ => false,
     };
+    let Some(mut receipt) = receipt.filter(is_open) else { return Ok(Advanced::Done) };
     if let Some(further) = &job.further {
         if hide_further(&mut session, &mut receipt, further).await? {
             session.commit().await?;
             return Ok(Advanced::Further);
         }
-        job.further = None;
+        if !doomed::match_in_deleted_projects(&mut session, &further.into()).await? {
+            job.further = None;
+        }
     }
-    let Some(run) = kept::next_counted(&mut session, receipt.id).await? else { return Ok(Advanced::Done) };
+    let Some(run) = kept::next_counted(&mut session, receipt.id).await? else {
+        return Ok(if job.further.is_some() { Advanced::Waiting } else { Advanced::Done });
+    };
     uncount_step(&mut session, &receipt, &run, now).await?;
     session.commit().await?;
     Ok(Advanced::Further)

@@ -69,7 +69,7 @@ pub struct Restored {
 }
 
 /// Restores what a deletion hid. Runs that take longer come back in the
-/// background.
+/// background; asked again meanwhile, it goes on.
 ///
 /// # Errors
 /// [`QueryError::NotFound`]; [`AdministrationRule`] when the deletion is not
@@ -90,6 +90,12 @@ async fn request(ctx: &Context, acting: Acting<'_>, id: DeletionId) -> Result<Op
     let mut session = ctx.store.db().begin().await?;
     let receipt = deletions::lock(&mut session, id).await?;
     let receipt = receipt.ok_or_else(|| QueryError::not_found(Entity::Deletion, id))?;
+    if receipt.state == DeletionState::Restoring {
+        enqueue(&mut session, &receipt, now).await?;
+        jobs::revive(&mut session, RestoreTarget::KIND, now).await?;
+        session.commit().await?;
+        return Ok(None);
+    }
     require_restorable(&receipt, now)?;
     deletions::request_restore(&mut session, id, now).await?;
     jobs::forget_unclaimed(&mut session, &DeleteTarget::key(id)).await?;
@@ -100,8 +106,7 @@ async fn request(ctx: &Context, acting: Acting<'_>, id: DeletionId) -> Result<Op
         deletions::finish_restore(&mut session, id, now).await?;
     } else {
         require_projects(&mut session, &receipt).await?;
-        let job = RestoreTarget { receipt: id.get() };
-        jobs::enqueue(&mut session, &RestoreTarget::key(id), receipt.project, &job, now).await?;
+        enqueue(&mut session, &receipt, now).await?;
     }
     let mut detail = json!({ "kind": receipt.target_kind, "label": receipt.label });
     if let Some(renamed) = &renamed {
@@ -115,9 +120,16 @@ async fn request(ctx: &Context, acting: Acting<'_>, id: DeletionId) -> Result<Op
     Ok(renamed)
 }
 
+/// Queues the job that restores, unless there is one.
+async fn enqueue(session: &mut Session, receipt: &ReceiptRow, now: Timestamp) -> Result<()> {
+    let job = RestoreTarget { receipt: receipt.id.get() };
+    jobs::enqueue(session, &RestoreTarget::key(receipt.id), receipt.project, &job, now).await?;
+    Ok(())
+}
+
 fn require_restorable(receipt: &ReceiptRow, now: Timestamp) -> Result<()> {
     let rule = match receipt.state {
-        DeletionState::Restoring | DeletionState::Restored => AdministrationRule::RestoredBefore,
+        DeletionState::Restored => AdministrationRule::RestoredBefore,
         _ if receipt.restorable_until.is_none() => AdministrationRule::NeverRestorable,
         _ if receipt.is_restorable(now) => return Ok(()),
         _ => AdministrationRule::RestoreTooLate,

@@ -395,9 +395,9 @@ pub(crate) async fn fold(ctx: &Context, project: ProjectId, run: RunId) -> Resul
 }
 
 /// Whether something is wrong with what was to be written, and not with where it
-/// was to be written to.
+/// was to be written to. A deleted project may be restored.
 fn is_refusal(error: &QueryError) -> bool {
-    !matches!(error, QueryError::Store(error) if error.is_unavailable())
+    !matches!(error, QueryError::Store(error) if error.is_unavailable() || matches!(error, StoreError::ProjectGone))
 }
 
 /// [`fold`] as far as it goes, once; answers whether results of the run have waited

@@ -35,6 +35,8 @@ statements! {
     DELETE_SLOTS = "DELETE FROM run_slots WHERE project_id = $1 AND run_id = $2";
     /// All executions of a kept run wait to be counted again.
     COUNT_AGAIN = "UPDATE deleted_runs SET counted_to = 0, uncounted_since = $3 WHERE project_id = $1 AND id = $2 AND next_ordinal > 1";
+    /// What the job is told that hides, unless it is done. ix: jobs_key
+    HIDING = "SELECT payload FROM jobs WHERE key = $1 AND state <> 'done'";
     /// Moves the row of a run back.
     RESTORE_RUN = "INSERT INTO test_runs SELECT * FROM deleted_runs WHERE project_id = $1 AND id = $2";
     /// Moves its executions back.
@@ -109,6 +111,14 @@ pub async fn expire_exports(session: &mut Session, project: ProjectId, now: Time
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn next_counted(session: &mut Session, receipt: DeletionId) -> Result<Option<DoomedRun>> {
     session.first(&NEXT_COUNTED, args![receipt]).await?.as_ref().map(read_doomed).transpose()
+}
+
+/// The payload of the job that hides, by its key; `None` when it is done.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn hiding(session: &mut Session, key: &str) -> Result<Option<String>> {
+    session.first(&HIDING, args![key]).await?.map(|row| row.reader().text()).transpose()
 }
 
 /// Notes that the rows of a run are out of the aggregates.

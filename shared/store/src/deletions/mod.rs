@@ -113,6 +113,8 @@ pub struct ReceiptRow {
     pub id: DeletionId,
     /// In which project.
     pub project: Option<ProjectId>,
+    /// Its name, unless it is deleted.
+    pub project_name: Option<String>,
     /// `run`, `runs`, `project` or `files`.
     pub target_kind: String,
     /// Id of the run or project; of the project for several runs and for files.
@@ -162,8 +164,8 @@ macro_rules! select_receipt {
         concat!(
             "SELECT d.id, d.project_id, d.target_kind, d.target_id, d.label, d.reason, u.id, u.username, u.name, d.state, \
              d.rows, d.objects, d.bytes, d.freed_objects, d.freed_bytes, d.shared_objects, d.shared_bytes, d.remaining, \
-             d.error, d.created_at, d.completed_at, d.verified_at, d.restorable_until, d.restore_requested_at, d.restored_at \
-             FROM deletion_receipts d LEFT JOIN users u ON u.id = d.requested_by ",
+             d.error, d.created_at, d.completed_at, d.verified_at, d.restorable_until, d.restore_requested_at, d.restored_at, p.name \
+             FROM deletion_receipts d LEFT JOIN users u ON u.id = d.requested_by LEFT JOIN projects p ON p.id = d.project_id ",
             $tail
         )
     };
@@ -206,6 +208,7 @@ fn read(row: &Row) -> Result<ReceiptRow> {
     let mut receipt = ReceiptRow {
         id,
         project,
+        project_name: None,
         target_kind,
         target_id,
         label,
@@ -226,6 +229,7 @@ fn read(row: &Row) -> Result<ReceiptRow> {
     };
     let requested_at = r.opt_time()?;
     receipt.restored_at = r.opt_time()?;
+    receipt.project_name = r.opt_text()?;
     if receipt.restored_at.is_some() {
         receipt.state = DeletionState::Restored;
     } else if requested_at.is_some() {
@@ -365,6 +369,8 @@ pub async fn save(session: &mut Session, receipt: &ReceiptRow) -> Result<()> {
 pub struct ReceiptFilter {
     /// Only in this state.
     pub state: Option<DeletionState>,
+    /// Only those that can be restored at this moment.
+    pub restorable_at: Option<Timestamp>,
     /// Only in this project.
     pub project: Option<ProjectId>,
     /// Asked for at this moment or later.
@@ -393,6 +399,13 @@ fn page(backend: Backend, wanted: &ReceiptFilter, limit: i64) -> Filter {
         Some(state) => filter.and("d.state = ? AND d.restore_requested_at IS NULL", args![state.as_str()]),
         None => filter,
     };
+    let filter = match wanted.restorable_at {
+        Some(at) => filter.and(
+            "d.state = 'pending' AND d.restore_requested_at IS NULL AND d.restorable_until > ?",
+            args![at],
+        ),
+        None => filter,
+    };
     let filter = filter
         .and_if("d.project_id = ?", wanted.project.map(ProjectId::get))
         .and_if("d.created_at >= ?", wanted.from.map(Timestamp::millis))
@@ -409,6 +422,7 @@ fn page(backend: Backend, wanted: &ReceiptFilter, limit: i64) -> Filter {
 pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     let all = ReceiptFilter {
         state: Some(DeletionState::Freeing),
+        restorable_at: Some(Timestamp(0)),
         project: Some(ProjectId(1)),
         from: Some(Timestamp(0)),
         to: Some(Timestamp(0)),

@@ -37,8 +37,8 @@ statements! {
     DELETE_TAGS = "DELETE FROM project_tags WHERE project_id = $1";
     /// Runs of a project, a batch. ix: test_runs_by_time
     RUNS = "SELECT id FROM test_runs WHERE project_id = $1 ORDER BY order_at, id LIMIT $2";
-    /// How many runs a project has, from its counter.
-    COUNT_RUNS = "SELECT runs FROM project_stats WHERE project_id = $1";
+    /// How many runs of a project are kept, from its counters.
+    COUNT_RUNS = "SELECT runs - expired_runs FROM project_stats WHERE project_id = $1";
     /// Its places in the directory.
     UNLIST = "DELETE FROM id_directory WHERE project_id = $1";
     /// Content that nothing refers to goes with the project.
@@ -127,7 +127,7 @@ pub async fn hide(session: &mut Session, project: ProjectId) -> Result<()> {
     Ok(())
 }
 
-/// How many runs a project has.
+/// How many runs of a project are kept.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.

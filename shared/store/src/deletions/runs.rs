@@ -455,8 +455,12 @@ pub struct RunsToDelete {
     pub before: Timestamp,
 }
 
-const MATCHING: &str = "SELECT r.project_id, r.id FROM test_runs r WHERE r.pinned_at IS NULL";
-const PINNED: &str = "SELECT r.project_id, r.id FROM test_runs r WHERE r.pinned_at IS NOT NULL";
+const MATCHING: &str = "SELECT r.project_id, r.id FROM test_runs r WHERE r.pinned_at IS NULL \
+    AND EXISTS (SELECT 1 FROM projects p WHERE p.id = r.project_id)";
+const PINNED: &str = "SELECT r.project_id, r.id FROM test_runs r WHERE r.pinned_at IS NOT NULL \
+    AND EXISTS (SELECT 1 FROM projects p WHERE p.id = r.project_id)";
+const IN_DELETED_PROJECTS: &str = "SELECT r.project_id, r.id FROM test_runs r WHERE r.pinned_at IS NULL \
+    AND EXISTS (SELECT 1 FROM deleted_projects p WHERE p.id = r.project_id)";
 
 /// At most `limit` unpinned runs that match, oldest first.
 ///
@@ -470,7 +474,15 @@ pub async fn matching(
     listed(session, page(session.backend(), MATCHING, wanted, limit)).await
 }
 
-/// The same of pinned runs, which stay.
+/// Whether unpinned runs match whose project is deleted and can be restored.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn match_in_deleted_projects(session: &mut Session, wanted: &RunsToDelete) -> Result<bool> {
+    Ok(!listed(session, page(session.backend(), IN_DELETED_PROJECTS, wanted, 1)).await?.is_empty())
+}
+
+/// At most `limit` pinned runs that match, oldest first; they stay.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -495,7 +507,6 @@ async fn listed(session: &mut Session, runs: Filter) -> Result<Vec<(ProjectId, R
 fn page(backend: Backend, base: &'static str, wanted: &RunsToDelete, limit: i64) -> Filter {
     // ix: test_runs_all_by_time, test_runs_by_time, test_runs_by_branch, test_runs_by_environment
     Filter::new(backend, base, args![])
-        .and("EXISTS (SELECT 1 FROM projects p WHERE p.id = r.project_id)", args![])
         .and_if("r.project_id = ?", wanted.project.map(ProjectId::get))
         .and("r.order_at < ?", args![wanted.before])
         .and_if("r.branch = ?", wanted.branch.clone())
@@ -514,7 +525,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         before: Timestamp(0),
     };
     let none = RunsToDelete { project: None, branch: None, environment: None, statuses: None, ..all.clone() };
-    [MATCHING, PINNED]
+    [MATCHING, PINNED, IN_DELETED_PROJECTS]
         .into_iter()
         .flat_map(|base| [page(backend, base, &none, 1), page(backend, base, &all, 1)])
         .collect()

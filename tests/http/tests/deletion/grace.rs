@@ -15,13 +15,13 @@ use crate::rows::settled;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// Does what is due some hours from now.
-async fn work_in(service: &Service, hours: i64) {
+pub(super) async fn work_in(service: &Service, hours: i64) {
     let at = Timestamp(service.state().now().millis() + hours * HOUR_MS);
     let state = service.state().clone().with_clock(Clock::from_fn(move || at));
     run_due(&state, Budget::of(Duration::from_secs(20))).await.expect("worked");
 }
 
-async fn receipt(client: &Client, of: &Value) -> Value {
+pub(super) async fn receipt(client: &Client, of: &Value) -> Value {
     client.json(&format!("/api/deletions/{}", of["receipt"]["id"])).await.expect("a receipt")
 }
 

@@ -3,6 +3,7 @@
 
 mod files;
 mod grace;
+mod interrupted;
 mod projects;
 mod restore;
 mod statistics;
