@@ -4,6 +4,7 @@
 use std::io::Write as _;
 
 use callboard_store::Backend;
+use callboard_test_support::accounts::{PASSWORD, secured_settings};
 use callboard_test_support::{Answer, Client, Runner, TestDatabase, for_each_database};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -251,10 +252,14 @@ async fn fifty_clients_share_the_smallest_budget_and_lose_nothing() {
 
 /// Begins a submission of so many bytes.
 async fn begin(client: &Client, bytes: usize) -> TcpStream {
+    begin_at(client, "/api/test-runs/submit", bytes).await
+}
+
+async fn begin_at(client: &Client, path: &str, bytes: usize) -> TcpStream {
     let address = client.base_url().strip_prefix("http://").expect("an address").to_owned();
     let mut stream = TcpStream::connect(&address).await.expect("a connection");
     let head = format!(
-        "POST /api/test-runs/submit HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
          content-length: {bytes}\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.expect("sent");
@@ -298,4 +303,34 @@ async fn when_memory_is_short_the_oldest_body_goes_on_and_others_are_told_when_t
     oldest.read_to_string(&mut answer).await.expect("read");
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     drop(others);
+}
+
+#[tokio::test]
+async fn many_who_announce_much_and_send_little_keep_nobody_from_being_answered() {
+    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+    let secured = secured_settings();
+    let mut settings: Vec<_> = secured.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    settings.extend(SMALLEST);
+    settings.push(("SERVICE_RATE_LIMITS", "off"));
+    let runner = runner(&database, &settings).await;
+    let client = runner.client();
+    let browser = client.browser();
+    let account = json!({ "username": "ada", "password": PASSWORD });
+    browser.post_json("/api/auth/setup", &account).await.expect("set up");
+    let key = browser.post_json("/api/users/me/api-keys", &json!({ "name": "ci" })).await.expect("a key");
+    let key = key["key"].as_str().expect("a text");
+
+    let begun = (0..300).map(async |_| {
+        let mut stream = begin_at(client, "/api/test-runs/1/events", 1 << 20).await;
+        stream.write_all(b"{").await.expect("sent");
+        stream
+    });
+    let begun: Vec<TcpStream> = join_all(begun).await;
+
+    client.browser().post_json("/api/auth/login", &account).await.expect("signed in");
+    let program = client.with_header("x-api-key", key).expect("a header");
+    let small = run("small", "passed", passing(3));
+    let stored = program.post_json("/api/test-runs/submit", &small).await.expect("stored");
+    assert_eq!(stored["totalTests"], json!(3));
+    drop(begun);
 }
