@@ -302,7 +302,7 @@ describe('somebody', () => {
         await look('stored policy');
         await stored.getByLabel('Failed tests', { exact: true }).fill('');
         await stored.getByRole('button', { name: 'Save policy' }).click();
-        await gates.getByText(/Turned down: any new failure, less than 97\.5/).first().waitFor();
+        await gates.getByText(/Turned down: an error outside of the tests, any new failure, less than 97\.5/).first().waitFor();
         await gates.getByText(`release on a ${device}`, { exact: true }).click();
         await gates.getByRole('button', { name: `Remove release on a ${device}` }).click();
         await page.getByText('The policy is removed').waitFor();

@@ -253,7 +253,7 @@ mod tests {
             ),
             (
                 json!("Testing stopped early after 1 maximum allowed failures."),
-                "Stopped at the maximum of failures: Testing stopped early after 1 maximum allowed failures.",
+                "Stopped at the maximum of failures: Testing stopped early after 1 maximum allowed failures",
             ),
             (json!("boom"), "Error outside of the tests: boom"),
         ] {
