@@ -128,6 +128,7 @@ describe('accounts', { concurrency: false }, () => {
     await dialog.getByLabel('Name', { exact: true }).fill('laptop');
     await dialog.getByLabel('Ends after').selectOption('');
     await dialog.getByRole('button', { name: 'Create key' }).click();
+    await dialog.locator('#created-key-value', { hasText: 'pd_' }).waitFor();
     const key = (await dialog.locator('#created-key-value').textContent()).trim();
     await dialog.getByRole('button', { name: 'I have stored it' }).click();
     await rosa.getByRole('cell', { name: /^laptop/ }).getByText(key.slice(0, 11)).waitFor();

@@ -378,7 +378,6 @@ pub struct Held<M: Opener> {
 impl<M: Opener> Held<M> {
     /// Notes that something is asked: one round trip.
     pub(super) fn ask(&mut self) -> &mut M::Type {
-        tracing::trace!(target: "callboard_store::round_trips", "round trip");
         self.is_asked = true;
         self
     }
