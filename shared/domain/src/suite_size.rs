@@ -26,9 +26,9 @@ pub struct EarlierRun {
     pub is_doubted: bool,
 }
 
-/// How many tests a full run was expected to have, when one with `tests` misses
-/// so many of them that it is doubted; `None` when it is believed. `earlier` are
-/// the runs before it, newest first.
+/// The expected number of tests when a full run with `tests` is doubted because
+/// too many are missing; `None` when it is believed. `earlier` holds the runs
+/// before it, newest first.
 #[must_use]
 pub fn expected_tests(tests: i64, earlier: &[EarlierRun]) -> Option<i64> {
     let earlier = &earlier[..earlier.len().min(LOOKED_AT)];

@@ -20,7 +20,7 @@ use crate::request_id;
 /// store is away.
 const RETRY_AFTER_SECONDS: &str = "5";
 
-/// What callers of a write are told in demo mode.
+/// The message of a write that demo mode refuses.
 pub const DEMO_REFUSAL: &str = "This is a demo: you can look at everything, nothing can be changed.";
 
 /// The body of every error.

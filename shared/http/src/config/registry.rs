@@ -313,7 +313,7 @@ pub const BODY_MEMORY_BYTES: Variable = number(
     memory_budget::DEFAULT_MEMORY_BYTES,
     memory_budget::MIN_MEMORY_BYTES,
     64 * 1024 * MIB,
-    "Memory for the bodies of all requests together. JSON above 8 MiB goes to temporary files (in `TMPDIR`) of at most four \
+    "Memory for the bodies of all requests together; small bodies have a quarter of it on top. JSON above 8 MiB goes to temporary files (in `TMPDIR`) of at most four \
      times this size. A request that finds no room within 10 s is answered 503 with `Retry-After`.",
 );
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;

@@ -1,6 +1,5 @@
-//! `/settings/users`: accounts and the way to their keys. Administrators see
-//! all of them, invite more and see who has not answered yet; others see
-//! themselves.
+//! `/settings/users`: accounts with a link to their keys. Administrators see
+//! every account and open invitations; others see their own account only.
 
 use std::collections::BTreeSet;
 

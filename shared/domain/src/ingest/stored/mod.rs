@@ -241,9 +241,9 @@ impl StoredCases {
         self.span.map(|(first, last)| (last - first).max(0))
     }
 
-    /// Splits the entries into parts of at most so many entries and bytes, by
-    /// their positions here; those of one test in one browser project stay
-    /// together, whatever they take. There is always a part.
+    /// Splits the entries, by position, into parts with a limit on entries and
+    /// bytes. Entries of one test in one browser project stay in one part, even
+    /// above the limit. There is always a part.
     #[must_use]
     pub fn parts(&self, max_entries: usize, max_bytes: u64) -> Vec<Vec<usize>> {
         let mut places: HashMap<[u8; 32], usize> = HashMap::new();

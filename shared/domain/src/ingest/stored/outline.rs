@@ -81,8 +81,8 @@ pub(super) struct Outliner {
 }
 
 impl Outliner {
-    /// Of an object; the entries of the list in one of its fields are told one
-    /// by one. Brackets may be open inside of each other up to `max_depth`.
+    /// Outlines an object and reports each entry of the list in one of its
+    /// fields. Brackets may be open inside of each other up to `max_depth`.
     pub(super) fn of_object(list: &'static str, max_depth: usize) -> Self {
         Self::new(Some(list), max_depth)
     }
