@@ -14,19 +14,15 @@
 //! anew all the same.
 
 pub mod accounts;
-pub mod administration;
 pub mod analytics;
 pub mod audit;
 pub mod badges;
 pub mod baseline;
-mod change;
 pub mod clusters;
 pub mod comparison;
-mod conflicts;
 mod context;
 pub mod daily;
 pub mod deletions;
-mod error;
 mod evidence;
 pub mod executions;
 pub mod exports;
@@ -63,6 +59,7 @@ pub mod test_cases;
 pub mod test_functions;
 pub mod timeouts;
 
-pub use change::Change;
-pub use context::{Context, Links};
-pub use error::{Entity, LifeRefusal, QueryError, Result, TokenRefusal};
+pub use callboard_core::{
+    Change, Entity, LifeRefusal, Links, QueryError, Result, TokenRefusal, administration,
+};
+pub use context::Context;

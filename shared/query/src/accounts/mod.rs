@@ -1,7 +1,6 @@
 //! Accounts: recognising callers, signing in, and everything people and
 //! administrators do with accounts.
 
-pub mod acting;
 pub mod addresses;
 pub mod api_keys;
 pub mod auth_mode;
@@ -16,14 +15,13 @@ pub mod own;
 pub mod passwords;
 pub mod providers;
 pub mod recognise;
-pub mod refusal;
 pub mod refused_access;
-pub mod rule;
 pub mod sessions;
 pub mod setup;
 pub mod sign_in;
 pub mod users;
 pub mod visitor;
 
-pub use acting::Acting;
-pub use rule::AccountRule;
+pub use callboard_core::account_refusal as refusal;
+pub use callboard_core::account_rule::{self as rule, AccountRule};
+pub use callboard_core::acting::{self, Acting};

@@ -18,7 +18,8 @@ use super::choosing::{Chosen, Sent, choose};
 use super::files::{IncomingFile, PublishedFile, link_all, lock_contents, publish};
 use super::intake;
 use super::locked::LockedRun;
-use crate::{Context, Entity, QueryError, Result, conflicts};
+use crate::{Context, Entity, QueryError, Result};
+use callboard_core::retry;
 
 /// What a client sends about one attempt of a test.
 #[derive(Debug)]
@@ -145,7 +146,7 @@ pub async fn case_files(
     let mut attempt = 1;
     loop {
         match link(ctx, &mut found, published.clone(), surplus, now).await {
-            Err(QueryError::Store(error)) if error.is_conflict() && attempt < conflicts::ATTEMPTS => {
+            Err(QueryError::Store(error)) if error.is_conflict() && attempt < retry::ATTEMPTS => {
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                 attempt += 1;
             }

@@ -28,8 +28,8 @@ use tokio::time::Instant;
 use super::locked::{counted_in_project, counting_lanes};
 use super::rollup::{Counted, Tally, seen};
 use super::turns;
-use crate::conflicts::repeated;
 use crate::{Context, Result};
+use callboard_core::retry::repeated;
 
 /// Executions one transaction counts, and the states of tests it reads and
 /// writes for them, about: others who write wait for it.

@@ -23,8 +23,8 @@ use super::intake::{self, Call};
 use super::locked::{ACTIVITY_STEP_MS, LockedRun};
 use super::ready::{Look, Ready};
 use super::turns;
-use crate::conflicts::repeated;
 use crate::{Context, QueryError, Result};
+use callboard_core::retry::repeated;
 
 /// What the end of a run stands for among the executions that were brought, by
 /// which it is asked whether too many wait in its project.

@@ -30,7 +30,8 @@ use super::entries;
 use super::locked::LockedRun;
 use super::packing::Packed;
 use super::ready::Look;
-use crate::{Context, QueryError, Result, conflicts};
+use crate::{Context, QueryError, Result};
+use callboard_core::retry;
 
 /// Most entries of a row: a larger call takes several, so that folding stays in
 /// small transactions.
@@ -409,7 +410,7 @@ pub(super) async fn fold_once(ctx: &Context, project: ProjectId, run: RunId) -> 
     let (mut batches, mut left, mut tried) = (0, None, None);
     loop {
         match fold_some(ctx, project, run, most, &mut tried).await {
-            Err(QueryError::Store(error)) if error.is_conflict() && attempt < conflicts::ATTEMPTS => {
+            Err(QueryError::Store(error)) if error.is_conflict() && attempt < retry::ATTEMPTS => {
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                 attempt += 1;
             }

@@ -29,9 +29,9 @@ use super::locked::{LockedRun, lanes_of_run};
 use super::opening::{Lanes, open_lanes};
 use super::rollup::{observed, rebuild_histories};
 use crate::accounts::Acting;
-use crate::conflicts::repeated;
 use crate::runs::required_run;
 use crate::{Context, LifeRefusal, Result};
+use callboard_core::retry::repeated;
 
 /// Executions of one transaction.
 const BATCH: i64 = 500;

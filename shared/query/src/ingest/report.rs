@@ -24,9 +24,9 @@ use self::later::UnpackReport;
 use self::unpacking::{Contents, Entry, Next, Unpacked, copy, unpack};
 use super::locked::LockedRun;
 use super::waiting::files_are_coming;
-use crate::conflicts::repeated;
 use crate::shapes::Report;
 use crate::{Context, Result, retention};
+use callboard_core::retry::repeated;
 
 /// Longest label of a report, in characters.
 const MAX_LABEL_CHARS: usize = 100;

@@ -10,8 +10,8 @@ use callboard_store::runs::{self, slots};
 
 use super::keys;
 use super::locked::LockedRun;
-use crate::conflicts::repeated;
 use crate::{Context, Result};
+use callboard_core::retry::repeated;
 
 /// Notes that files of a run are being received: the run is not given up
 /// meanwhile, however long that takes.

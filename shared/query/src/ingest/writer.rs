@@ -18,7 +18,8 @@ use super::locked::LockedRun;
 use super::merging::{Group, Leg};
 use super::opening::{Lanes, Opened, Opening, Place};
 use super::packing::Packed;
-use crate::{QueryError, Result, conflicts};
+use crate::{QueryError, Result};
+use callboard_core::retry;
 
 /// Most entries one transaction takes; a larger submission is written in
 /// several, with the run held in `running` until the last.
@@ -101,7 +102,7 @@ impl<'a> Writer<'a> {
         let (mut tries, mut misses) = (1, 1);
         loop {
             match self.step(groups, known, is_last).await {
-                Err(QueryError::Store(error)) if error.is_conflict() && tries < conflicts::ATTEMPTS => {
+                Err(QueryError::Store(error)) if error.is_conflict() && tries < retry::ATTEMPTS => {
                     tracing::info!(%error, tries, "a transaction gave way to another and is repeated");
                     tries += 1;
                 }

@@ -19,10 +19,10 @@ use utoipa::ToSchema;
 use super::preview::{self, Preview};
 use super::redating;
 use super::settings::{GROUP, VARIABLE, effective_at};
-use super::stored::{Pending, Stored};
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::{Context, QueryError, Result};
+use callboard_core::retention::{Pending, Stored};
 
 /// How often a change is planned again because somebody else changed the
 /// policy meanwhile.

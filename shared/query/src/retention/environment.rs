@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::changes::{ATTEMPTS, ApplyRetention, numbers, record_by_service};
 use super::settings::{GROUP, VARIABLE, effective_at};
-use super::stored::{Pending, Stored};
 use super::{preview, redating};
 use crate::{Context, Result};
+use callboard_core::retention::{Pending, Stored};
 
 /// Compares the environment with what is stored, and has data of earlier
 /// releases dated. Done at every start.

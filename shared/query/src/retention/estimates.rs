@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 
 use super::preview::{self, Preview};
 use super::settings::GROUP;
-use super::stored::Stored;
 use crate::{Context, Result};
+use callboard_core::retention::Stored;
 
 /// Where the estimates are kept.
 const ESTIMATES: &str = "retention_estimates";

@@ -16,7 +16,6 @@ mod lanes;
 mod preview;
 mod redating;
 mod settings;
-mod stored;
 mod sweep;
 mod trimming;
 

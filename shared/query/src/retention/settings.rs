@@ -11,9 +11,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::preview::{self, Preview};
-use super::stored::{Pending, Stored};
 use crate::shapes::UserRef;
 use crate::{Context, Result};
+use callboard_core::retention::{Pending, Stored};
 
 /// The name of these settings in the store.
 pub(super) const GROUP: &str = "retention";

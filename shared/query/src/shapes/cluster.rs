@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::words::{ClusterStatusWord, ErrorTypeWord};
 
 use super::{ProjectRef, UserRef};
-use crate::context::Links;
+use crate::Links;
 
 /// Characters of a sample error in a list.
 const MAX_SAMPLE_CHARS: usize = 400;

@@ -16,9 +16,9 @@ use tokio::time::sleep;
 
 use super::unpacking::{Next, unpack_from};
 use super::{AtOnce, Complete};
-use crate::conflicts::repeated;
 use crate::ingest::locked::LockedRun;
 use crate::{Context, QueryError, Result};
+use callboard_core::retry::repeated;
 
 /// A report whose archive was looked through and is not unpacked yet.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

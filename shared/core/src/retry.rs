@@ -3,11 +3,14 @@
 use crate::{QueryError, Result};
 
 /// How often a transaction is tried that gives way to others.
-pub(crate) const ATTEMPTS: u32 = 5;
+pub const ATTEMPTS: u32 = 5;
 
 /// Runs a transaction, again when the database ends it in favour of another: nothing
 /// of it is written then.
-pub(crate) async fn repeated<T, F>(transaction: impl Fn() -> F) -> Result<T>
+///
+/// # Errors
+/// That of the last attempt.
+pub async fn repeated<T, F>(transaction: impl Fn() -> F) -> Result<T>
 where
     F: Future<Output = Result<T>>,
 {

@@ -8,43 +8,46 @@ use callboard_store::StoreError;
 use callboard_store::settings::StoredSettings;
 use serde_json::{Value, json};
 
-use super::preview::Preview;
+use super::Preview;
 use crate::Result;
 
 const DAMAGED: StoreError = StoreError::Damaged("settings of retention");
 
 /// A change that keeps less and is not in force yet.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pending {
+pub struct Pending {
     /// What is to be set.
-    pub(super) waiting: Edit,
+    pub waiting: Edit,
     /// When it comes into force.
-    pub(super) effective_at: Timestamp,
+    pub effective_at: Timestamp,
     /// When it was asked for.
-    pub(super) requested_at: Timestamp,
+    pub requested_at: Timestamp,
     /// Who asked for it; nobody for what the environment sets.
-    pub(super) requested_by: Option<UserId>,
+    pub requested_by: Option<UserId>,
     /// What it deletes.
-    pub(super) preview: Preview,
+    pub preview: Preview,
 }
 
 /// What a row says. Rows of earlier releases hold [`Stored::set`] alone.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Stored {
+pub struct Stored {
     /// What people set, as far as it is in force.
-    pub(super) set: Overrides,
+    pub set: Overrides,
     /// What people set that is not in force yet.
-    pub(super) pending: Option<Pending>,
+    pub pending: Option<Pending>,
     /// What `SERVICE_RETENTION` sets, as far as it is in force; `None` before
     /// a start noted it. Of the installation only.
-    pub(super) environment: Option<Overrides>,
+    pub environment: Option<Overrides>,
     /// What `SERVICE_RETENTION` sets that is not in force yet.
-    pub(super) pending_environment: Option<Pending>,
+    pub pending_environment: Option<Pending>,
 }
 
 impl Stored {
     /// Reads a row; nothing is set where there is none.
-    pub(super) fn read(row: Option<&StoredSettings>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`crate::QueryError::Store`] when the row cannot be read.
+    pub fn read(row: Option<&StoredSettings>) -> Result<Self> {
         let Some(row) = row else { return Ok(Self::default()) };
         let value: Value = serde_json::from_str(&row.value).map_err(|_| DAMAGED)?;
         let environment = value.get("environment").map(|set| overrides(&set.to_string())).transpose()?;
@@ -57,7 +60,8 @@ impl Stored {
     }
 
     /// As the row holds it.
-    pub(super) fn to_json(&self) -> String {
+    #[must_use]
+    pub fn to_json(&self) -> String {
         let mut value = json!(self.set);
         if let Some(pending) = &self.pending {
             value["pending"] = pending.to_json();
@@ -72,12 +76,14 @@ impl Stored {
     }
 
     /// What people set, whether it is in force or not.
-    pub(super) fn wanted(&self) -> Overrides {
+    #[must_use]
+    pub fn wanted(&self) -> Overrides {
         self.pending.as_ref().map_or_else(|| self.set.clone(), |pending| self.set.with(&pending.waiting))
     }
 
     /// What `SERVICE_RETENTION` sets, whether it is in force or not.
-    pub(super) fn wanted_environment(&self) -> Overrides {
+    #[must_use]
+    pub fn wanted_environment(&self) -> Overrides {
         let environment = self.environment.clone().unwrap_or_default();
         match &self.pending_environment {
             Some(pending) => environment.with(&pending.waiting),
@@ -86,13 +92,15 @@ impl Stored {
     }
 
     /// The policy of the installation when people set this.
-    pub(super) fn policy_with(&self, set: &Overrides) -> Policy {
+    #[must_use]
+    pub fn policy_with(&self, set: &Overrides) -> Policy {
         let policy = set.over(&Policy::default());
         self.environment.as_ref().map_or_else(|| policy.clone(), |environment| environment.over(&policy))
     }
 
     /// The policy of the installation that is in force.
-    pub(super) fn policy(&self) -> Policy {
+    #[must_use]
+    pub fn policy(&self) -> Policy {
         self.policy_with(&self.set)
     }
 }

@@ -62,13 +62,16 @@ impl Acting<'_> {
     ///
     /// # Errors
     /// [`Denied::KeyScopeDenied`].
-    pub(crate) fn reaches_everything(&self) -> std::result::Result<(), Denied> {
+    pub fn reaches_everything(&self) -> std::result::Result<(), Denied> {
         if self.caller.reaches_everything() { Ok(()) } else { Err(Denied::KeyScopeDenied) }
     }
 
     /// Writes what was done into the audit log, in the transaction of the
     /// change.
-    pub(crate) async fn record(
+    ///
+    /// # Errors
+    /// [`crate::QueryError::Store`].
+    pub async fn record(
         &self,
         session: &mut Session,
         action: AuditAction,

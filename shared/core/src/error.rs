@@ -7,8 +7,8 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::ingest::FieldError;
 use callboard_store::StoreError;
 
-use crate::accounts::refusal::AccountRefusal;
-use crate::accounts::rule::AccountRule;
+use crate::account_refusal::AccountRefusal;
+use crate::account_rule::AccountRule;
 use crate::administration::AdministrationRule;
 
 /// Result of a question or command.

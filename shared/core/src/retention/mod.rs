@@ -1,0 +1,8 @@
+//! The retention settings as their rows hold them. What a policy deletes, and
+//! when a change of it comes into force, is decided in the query layer.
+
+mod preview;
+mod stored;
+
+pub use preview::{Exemptions, Preview};
+pub use stored::{Pending, Stored};
