@@ -12,8 +12,8 @@ use callboard_http::lane::Lane;
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::flakiness::{self, FlakyQuery, FlakyTest, Sort};
+use callboard_query::resolve;
 use callboard_query::shapes::words::{PriorityWord, RootCauseWord};
-use callboard_query::{ingest, resolve};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -170,6 +170,6 @@ pub(crate) async fn classify(
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     resolve::test_case(&ctx, caller.scope(), test_case_id).await?;
     let acting = visit.acting(&caller, state.now());
-    let root_cause = ingest::classify(&ctx, acting, project, test_case_id).await?;
+    let root_cause = callboard_query::flakiness::classify(&ctx, acting, project, test_case_id).await?;
     Ok(Json(Classified { test_case_id, root_cause }))
 }

@@ -2,11 +2,11 @@
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_query::clusters;
-use callboard_query::ingest::{
-    self, Checked, CompareBehind, CompareProject, Completion, JoinEvidence, MoveExecutions, PoolTraces,
-    Recompute, ReevaluateOutcomes, UnpackReport,
+use callboard_ingest::{
+    Checked, CompareBehind, CompareProject, Completion, JoinEvidence, MoveExecutions, PoolTraces, Recompute,
+    ReevaluateOutcomes, UnpackReport,
 };
+use callboard_query::clusters;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
 use callboard_store::{feed, quarantine};
@@ -32,14 +32,14 @@ pub(crate) async fn recompute(ctx: JobContext, job: Recompute) -> Result<Outcome
 }
 
 async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), JobError> {
-    match ingest::check_run(&ctx.state().background(), project, run, ctx.now()).await? {
+    match callboard_ingest::check_run(&ctx.state().background(), project, run, ctx.now()).await? {
         Checked::Repaired => tracing::error!(%run, "the numbers of a run were wrong and are repaired"),
         Checked::Right => {}
         Checked::Gone => return Ok(()),
     }
-    ingest::judge_run(&ctx.state().background(), project, run).await?;
-    ingest::queue_trace_pool(&ctx.state().background(), project, run, ctx.now()).await?;
-    ingest::queue_joining(&ctx.state().background(), project, run, ctx.now()).await?;
+    callboard_query::flakiness::judge_run(&ctx.state().background(), project, run).await?;
+    callboard_ingest::queue_trace_pool(&ctx.state().background(), project, run, ctx.now()).await?;
+    callboard_ingest::queue_joining(&ctx.state().background(), project, run, ctx.now()).await?;
     Ok(())
 }
 
@@ -49,7 +49,8 @@ pub(crate) async fn move_executions(
     job: MoveExecutions,
 ) -> Result<Outcome<MoveExecutions>, JobError> {
     let background = ctx.state().background();
-    let outcome = ctx.in_steps(job, |job| ingest::move_executions(&background, job, ctx.now())).await?;
+    let outcome =
+        ctx.in_steps(job, |job| callboard_ingest::move_executions(&background, job, ctx.now())).await?;
     if matches!(outcome, Outcome::Done) {
         check(&ctx, job.project, job.run).await?;
     }
@@ -62,7 +63,7 @@ pub(crate) async fn compare_behind(
     job: CompareBehind,
 ) -> Result<Outcome<CompareBehind>, JobError> {
     let background = ctx.state().background();
-    ctx.in_steps(job, |job| ingest::compare_behind(&background, job)).await
+    ctx.in_steps(job, |job| callboard_ingest::compare_behind(&background, job)).await
 }
 
 /// A project has another default branch: its runs are compared again.
@@ -71,7 +72,7 @@ pub(crate) async fn compare_project(
     job: CompareProject,
 ) -> Result<Outcome<CompareProject>, JobError> {
     let background = ctx.state().background();
-    ctx.in_steps(job, |job| ingest::compare_project(&background, job)).await
+    ctx.in_steps(job, |job| callboard_ingest::compare_project(&background, job)).await
 }
 
 /// Stored executions are judged by the rule of today.
@@ -80,13 +81,13 @@ pub(crate) async fn reevaluate_outcomes(
     job: ReevaluateOutcomes,
 ) -> Result<Outcome<ReevaluateOutcomes>, JobError> {
     let background = ctx.state().background();
-    ctx.in_steps(job, |job| ingest::reevaluate_outcomes(&background, job, ctx.now())).await
+    ctx.in_steps(job, |job| callboard_ingest::reevaluate_outcomes(&background, job, ctx.now())).await
 }
 
 /// The traces of a run share their common parts.
 pub(crate) async fn pool_traces(ctx: JobContext, job: PoolTraces) -> Result<Outcome<PoolTraces>, JobError> {
     let background = ctx.state().background();
-    ctx.in_steps(job, |job| ingest::pool_traces(&background, job, ctx.now())).await
+    ctx.in_steps(job, |job| callboard_ingest::pool_traces(&background, job, ctx.now())).await
 }
 
 /// The evidence of a run comes together.
@@ -95,7 +96,7 @@ pub(crate) async fn join_evidence(
     job: JoinEvidence,
 ) -> Result<Outcome<JoinEvidence>, JobError> {
     while ctx.has_time() {
-        if !ingest::join_evidence(&ctx.state().background(), job, ctx.now()).await? {
+        if !callboard_ingest::join_evidence(&ctx.state().background(), job, ctx.now()).await? {
             return Ok(Outcome::Done);
         }
     }
@@ -107,7 +108,8 @@ pub(crate) async fn unpack_report(
     ctx: JobContext,
     job: UnpackReport,
 ) -> Result<Outcome<UnpackReport>, JobError> {
-    let rest = ingest::unpack_report(&ctx.state().background(), job, &|| ctx.has_time(), ctx.now()).await?;
+    let rest = callboard_ingest::unpack_report(&ctx.state().background(), job, &|| ctx.has_time(), ctx.now())
+        .await?;
     Ok(rest.map_or(Outcome::Done, Outcome::GoOn))
 }
 
@@ -151,7 +153,7 @@ pub(crate) async fn sweep_stale_runs(
     ctx: JobContext,
     _: SweepStaleRuns,
 ) -> Result<Outcome<SweepStaleRuns>, JobError> {
-    let swept = ingest::sweep_stale_runs(&ctx.state().background(), ctx.now()).await?;
+    let swept = callboard_ingest::sweep_stale_runs(&ctx.state().background(), ctx.now()).await?;
     if swept.ended > 0 {
         tracing::info!(ended = swept.ended, "ended runs that fell silent");
     }

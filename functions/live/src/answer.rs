@@ -3,7 +3,7 @@
 use callboard_domain::ingest::{Warning, Warnings};
 use callboard_http::Config;
 use callboard_http::config::Platform;
-use callboard_query::ingest::Ticket;
+use callboard_ingest::Ticket;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -7,7 +7,6 @@ use callboard_domain::ids::RunId;
 use callboard_domain::ingest::Need;
 use callboard_http::extract::{JsonBytes, Path};
 use callboard_http::{ApiError, AppState, Site, TellsSecret};
-use callboard_query::ingest;
 
 use crate::answer::StartAnswer;
 use crate::body;
@@ -34,6 +33,6 @@ pub(crate) async fn begin_run(
     let read = |bytes| body::token_and_fields(bytes, "setupToken", Need::Begin);
     let ((token, fields, found), _reservation) = bytes.read(read).await?;
     let ctx = state.context(&site);
-    let ticket = ingest::begin(&ctx, run, token.as_deref(), &fields, state.now()).await?;
+    let ticket = callboard_ingest::begin(&ctx, run, token.as_deref(), &fields, state.now()).await?;
     Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, &found, state.config()))))
 }

@@ -10,8 +10,8 @@ use callboard_domain::ids::RunId;
 use callboard_domain::ingest::{CaseRef, Warnings, attachment_metas, parse_object};
 use callboard_http::extract::{Multipart, Part, Path, Pulse};
 use callboard_http::{ApiError, AppState, Site};
+use callboard_ingest::{CaseFiles, FileKindHint, IncomingFile};
 use callboard_query::Context;
-use callboard_query::ingest::{self, CaseFiles, FileKindHint, IncomingFile};
 use callboard_store::blobs::{self, StagedBlob};
 use callboard_store::{Reservation, StoreError};
 use futures::StreamExt as _;
@@ -87,7 +87,7 @@ pub(crate) async fn case_files(
         }
     };
     let files = form.into_case_files(case, &mut found);
-    let taken = ingest::case_files(&ctx, run, token.as_deref(), files, state.now()).await?;
+    let taken = callboard_ingest::case_files(&ctx, run, token.as_deref(), files, state.now()).await?;
     if taken.surplus > 0 {
         found.add("file_ignored", None, || {
             format!("{} attachments were ignored: the attempt has as many as it may have.", taken.surplus)
@@ -148,7 +148,8 @@ impl Receiver<'_> {
                     // A client that names itself first is turned away before it sends megabytes.
                     let token = form.text("streamToken").map(str::to_owned);
                     if token.is_some() {
-                        ingest::may_feed(self.ctx, self.run, token.as_deref(), self.state.now()).await?;
+                        callboard_ingest::may_feed(self.ctx, self.run, token.as_deref(), self.state.now())
+                            .await?;
                     }
                     let is_trace = part.name() == "trace";
                     let received = self.stage(&mut part, token.as_deref(), &mut memory).await?;
@@ -183,7 +184,8 @@ impl Receiver<'_> {
             Ok(chunk) => {
                 if let Some(token) = token
                     && pulse.is_due()
-                    && let Err(error) = ingest::is_sending(self.ctx, self.run, token, self.state.now()).await
+                    && let Err(error) =
+                        callboard_ingest::is_sending(self.ctx, self.run, token, self.state.now()).await
                 {
                     tracing::debug!(%error, "a long upload could not be noted as a sign of life");
                 }

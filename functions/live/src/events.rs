@@ -7,7 +7,6 @@ use callboard_domain::ingest::{BodyError, Caps, EventsBody, StoredEvents, read_s
 use callboard_domain::status::RunStatus;
 use callboard_http::extract::{JsonBytes, JsonPayload, Path, Payload};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::ingest;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -59,8 +58,8 @@ pub(crate) async fn run_events(
     let (events, _reservation) = body.read(move |body| Events::parse(body, &caps)).await?;
     let ctx = state.context(&site);
     let taken = match events {
-        Events::InMemory(body) => ingest::events(&ctx, run, *body, now).await?,
-        Events::Stored(body) => ingest::stored_events(&ctx, run, *body, now).await?,
+        Events::InMemory(body) => callboard_ingest::events(&ctx, run, *body, now).await?,
+        Events::Stored(body) => callboard_ingest::stored_events(&ctx, run, *body, now).await?,
     };
     Ok(Json(EventsAnswer {
         success: true,
@@ -114,6 +113,7 @@ pub(crate) async fn run_heartbeat(
     bytes: JsonBytes,
 ) -> Result<Json<HeartbeatAnswer>, ApiError> {
     let (token, _reservation) = bytes.read(|bytes| body::token_of(bytes, "streamToken")).await?;
-    let status = ingest::heartbeat(&state.context(&site), run, token.as_deref(), state.now()).await?;
+    let status =
+        callboard_ingest::heartbeat(&state.context(&site), run, token.as_deref(), state.now()).await?;
     Ok(Json(HeartbeatAnswer { success: true, status }))
 }

@@ -7,7 +7,6 @@ use callboard_domain::ingest::Need;
 use callboard_domain::status::RunStatus;
 use callboard_http::extract::{JsonBytes, Path};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::ingest;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -60,7 +59,7 @@ pub(crate) async fn finish_run(
     let read = |bytes| body::token_and_fields(bytes, "streamToken", Need::Finish);
     let ((token, fields, found), _reservation) = bytes.read(read).await?;
     let ctx = state.context(&site);
-    let status = ingest::finish(&ctx, run, token.as_deref(), &fields, state.now()).await?;
+    let status = callboard_ingest::finish(&ctx, run, token.as_deref(), &fields, state.now()).await?;
     Ok(Json(FinishAnswer {
         success: true,
         test_run_id: run.get(),

@@ -3,7 +3,7 @@
 //!
 //! Lives here: reading the requests, telling clients what became of them,
 //! carrying feeds over server-sent events. What a call does to a run is the
-//! business of `callboard_query::ingest`, what a feed says of
+//! business of `callboard_ingest`, what a feed says of
 //! `callboard_query::feeds`.
 
 mod answer;

@@ -6,7 +6,6 @@ use axum::response::Response;
 use callboard_domain::ingest::Need;
 use callboard_http::extract::{Caller, JsonBytes, Visit};
 use callboard_http::{ApiError, AppState, Site, TellsSecret};
-use callboard_query::ingest;
 
 use crate::answer::{SetupAnswer, StartAnswer};
 use crate::body;
@@ -35,8 +34,9 @@ pub(crate) async fn setup_run(
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
-    let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
-    let ticket = ingest::setup(&ctx, project, &fields, visit.actor(), now).await?;
+    let project =
+        callboard_ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
+    let ticket = callboard_ingest::setup(&ctx, project, &fields, visit.actor(), now).await?;
     Ok(TellsSecret.mark(Json(SetupAnswer::of(ticket, &found, state.config()))))
 }
 
@@ -66,7 +66,8 @@ pub(crate) async fn start_run(
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
-    let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
-    let ticket = ingest::start(&ctx, project, &fields, visit.actor(), now).await?;
+    let project =
+        callboard_ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
+    let ticket = callboard_ingest::start(&ctx, project, &fields, visit.actor(), now).await?;
     Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, &found, state.config()))))
 }

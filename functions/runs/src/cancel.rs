@@ -6,7 +6,7 @@ use callboard_domain::ids::RunId;
 use callboard_http::extract::{Caller, Path, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::shapes::RunItem;
-use callboard_query::{ingest, resolve, runs};
+use callboard_query::{resolve, runs};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -36,6 +36,6 @@ pub(crate) async fn cancel(
 ) -> Result<Json<CancelAnswer>, ApiError> {
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
-    ingest::cancel(&ctx, visit.acting(&caller, state.now()), project, id).await?;
+    callboard_ingest::cancel(&ctx, visit.acting(&caller, state.now()), project, id).await?;
     Ok(Json(CancelAnswer { success: true, run: runs::get(&ctx, project, id).await? }))
 }

@@ -2,8 +2,8 @@
 
 use callboard_domain::ingest::{Warning, Warnings};
 use callboard_domain::status::RunStatus;
-use callboard_query::ingest::Submitted;
-use callboard_query::shapes::Report;
+use callboard_ingest::Submitted;
+use callboard_store::reports::ReportRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -135,8 +135,8 @@ pub(crate) struct ReportView {
     path: String,
 }
 
-impl From<Report> for ReportView {
-    fn from(report: Report) -> Self {
-        Self { kind: report.kind, label: report.label, path: report.path }
+impl From<ReportRow> for ReportView {
+    fn from(report: ReportRow) -> Self {
+        Self { path: report.path(), kind: report.kind, label: report.label }
     }
 }

@@ -11,7 +11,7 @@ use callboard_domain::ingest::{AttachmentMeta, Warnings, attachment_metas};
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Multipart, Part, Payload, Pulse};
 use callboard_http::{ApiError, AppState};
-use callboard_query::ingest::{self, IncomingReport};
+use callboard_ingest::IncomingReport;
 use callboard_query::{Context, QueryError};
 use callboard_store::audit::Actor;
 use callboard_store::blobs::{self, StagedBlob};
@@ -230,7 +230,8 @@ impl Receiver<'_> {
                 // What does not fit into memory any more would be stored.
                 Place::Refused(denied) if received > allowed => return break_off((*denied).into()),
                 Place::Run(project, run) if pulse.is_due() => {
-                    let noted = ingest::files_are_coming(self.ctx, *project, *run, self.state.now()).await;
+                    let noted =
+                        callboard_ingest::files_are_coming(self.ctx, *project, *run, self.state.now()).await;
                     if let Err(error) = noted {
                         tracing::debug!(%error, "a long upload could not be noted as a sign of life");
                     }
@@ -257,11 +258,11 @@ impl Receiver<'_> {
     /// form is stored.
     async fn place(&self, form: &Form) -> Result<Place, ApiError> {
         if let Some(run) = form.attached_run() {
-            let (project, _) = ingest::run_to_attach_to(self.ctx, self.scope, run).await?;
+            let (project, _) = callboard_query::runs::run_to_attach_to(self.ctx, self.scope, run).await?;
             return Ok(Place::Run(project, run));
         }
         let Some(name) = form.text("projectName") else { return Ok(Place::Unknown) };
-        match ingest::known_project(self.ctx, self.scope, name.trim()).await {
+        match callboard_ingest::known_project(self.ctx, self.scope, name.trim()).await {
             Ok(Some(project)) => Ok(Place::Project(project)),
             Ok(None) => Ok(Place::Unknown),
             Err(QueryError::Denied(denied)) => Ok(Place::Refused(denied)),

@@ -1,7 +1,7 @@
 //! The function `submit`: a run sent as a batch, and the files of a run.
 //!
 //! Lives here: reading the request, telling the client what became of it. What
-//! is stored and how is the business of `callboard_query::ingest`.
+//! is stored and how is the business of `callboard_ingest`.
 
 mod answer;
 mod form;

@@ -7,7 +7,7 @@ use callboard_domain::ingest::{
 };
 use callboard_http::extract::{Caller, JsonPayload, Payload, Visit};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::ingest::{self, Entries, Submission};
+use callboard_ingest::{Entries, Submission};
 
 use crate::answer::SubmitAnswer;
 
@@ -48,9 +48,10 @@ pub(crate) async fn submit_run(
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
-    let project = ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
+    let project =
+        callboard_ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
     let submission = Submission { fields, entries, held: Some(reservation), ..Submission::default() };
-    let submitted = ingest::submit(&ctx, project, submission, now).await?;
+    let submitted = callboard_ingest::submit(&ctx, project, submission, now).await?;
     Ok(Json(SubmitAnswer::of(&submitted, &warnings)))
 }
 

@@ -7,7 +7,6 @@ use axum::extract::State;
 use callboard_domain::ingest::parse_object;
 use callboard_http::extract::{Caller, JsonBytes};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::ingest;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -66,7 +65,8 @@ pub(crate) async fn check_traces(
     }
     let wanted: Vec<[u8; 32]> = hashes.iter().filter_map(read_hash).collect();
     let stored =
-        ingest::stored_traces(&state.context(&site), caller.scope(), project.trim(), &wanted).await?;
+        callboard_ingest::stored_traces(&state.context(&site), caller.scope(), project.trim(), &wanted)
+            .await?;
     let stored: HashSet<[u8; 32]> = stored.into_iter().collect();
     let mut named = HashSet::new();
     let (existing, missing): (Vec<_>, Vec<_>) =

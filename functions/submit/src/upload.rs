@@ -15,8 +15,8 @@ use callboard_domain::text::{clean, read_repaired};
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, Multipart, Payload, Visit, read_payload};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::ingest::{
-    self, AtOnce, Entries, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
+use callboard_ingest::{
+    AtOnce, Entries, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
 };
 use callboard_query::{Context, QueryError};
 use callboard_store::Reservation;
@@ -106,16 +106,18 @@ impl Taking {
                 }
                 let mut found = Warnings::default();
                 let of = match labels.text("clientRunId").map(str::trim) {
-                    Some(client) => ingest::sender_of_files(&self.ctx, project, run, client).await?,
+                    Some(client) => {
+                        callboard_ingest::sender_of_files(&self.ctx, project, run, client).await?
+                    }
                     None => None,
                 };
                 let is_alone = reports.is_empty();
                 let reports = self.attach(project, run, reports, &labels, of.is_none(), &mut found).await?;
                 // Who says whose files these are ends one wait, however often it is said.
                 let status = if is_alone || of.is_some() {
-                    ingest::files_have_come(&self.ctx, project, run, of, self.state.now()).await?
+                    callboard_ingest::files_have_come(&self.ctx, project, run, of, self.state.now()).await?
                 } else {
-                    ingest::run_to_attach_to(&self.ctx, &self.scope, run).await?.1
+                    callboard_query::runs::run_to_attach_to(&self.ctx, &self.scope, run).await?.1
                 };
                 (project, run, status, reports, found)
             }
@@ -165,8 +167,16 @@ impl Taking {
             report.label =
                 labels.text(&format!("report_label_{}", report.kind)).map(|label| clean(label).into_owned());
             let (ends_wait, now) = (last_new == Some(position), self.state.now());
-            let attached =
-                ingest::attach_report(&self.ctx, project, run, report, &mut at_once, ends_wait, now).await?;
+            let attached = callboard_ingest::attach_report(
+                &self.ctx,
+                project,
+                run,
+                report,
+                &mut at_once,
+                ends_wait,
+                now,
+            )
+            .await?;
             match attached {
                 ReportOutcome::Stored(report) | ReportOutcome::Known(report) => {
                     stored.push(ReportView::from(report))
@@ -207,7 +217,7 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
         return Err(ApiError::missing_fields(&missing));
     }
     if let Some(id) = form.attached_run() {
-        let (project, _) = ingest::run_to_attach_to(receiver.ctx, receiver.scope, id).await?;
+        let (project, _) = callboard_query::runs::run_to_attach_to(receiver.ctx, receiver.scope, id).await?;
         return Ok(Upload::Attach { project, run: id });
     }
     let name = form
@@ -237,7 +247,7 @@ async fn judge(receiver: &Receiver<'_>, form: &mut Form, caps: &Caps) -> Result<
     let named = named_traces(form, &mut found)?;
     let description = fields.project_description.as_deref();
     let Receiver { ctx, scope, actor, now, .. } = *receiver;
-    let project = ingest::open_project(ctx, scope, &name, description, actor, now).await?;
+    let project = callboard_ingest::open_project(ctx, scope, &name, description, actor, now).await?;
     Ok(Upload::NewRun { project, fields: Box::new(fields), entries, named, found })
 }
 
@@ -353,7 +363,7 @@ async fn store(
         fits
     });
     let submission = Submission { fields, entries, files, named_traces: named, held };
-    let submitted = ingest::submit(ctx, project, submission, now).await?;
+    let submitted = callboard_ingest::submit(ctx, project, submission, now).await?;
     for case in &submitted.missing_traces {
         found.add("blob_missing", Some(*case), || {
             format!("The trace of test case {case} was only named and is not stored; the run lacks it.")

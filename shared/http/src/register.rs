@@ -14,7 +14,6 @@ use callboard_auth::client_address::ClientAddress;
 use callboard_auth::limits;
 use callboard_auth::routes::{BodyLimit, Method, OriginRule, RateClass};
 use callboard_auth::{Identity, Route, RouteId};
-use callboard_query::ingest;
 use callboard_store::boxed;
 use http::Extensions;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
@@ -280,7 +279,7 @@ fn takes_type(route: &Route, headers: &HeaderMap) -> Result<(), ApiError> {
 async fn settle(state: &AppState, route: &Route) {
     if route.tells_of_results()
         && state.schema_is_current().await.unwrap_or(false)
-        && let Err(error) = ingest::settle(&state.background()).await
+        && let Err(error) = callboard_ingest::settle(&state.background()).await
     {
         tracing::warn!(%error, "results that wait could not be worked into their runs");
     }

@@ -21,11 +21,11 @@ use utoipa::ToSchema;
 
 use crate::daily::sum;
 use crate::flakiness::{self, FlakyTest, Sort};
-use crate::ingest::counted_in;
 use crate::projects::{self, Told};
 use crate::shapes::{ProjectRef, RunBrief, Tendency};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
+use callboard_ingest::counted_in;
 
 pub use browsers::{BrowserMatrix, BrowserRow, browser_matrix};
 pub use insights::{InsightItem, insights};

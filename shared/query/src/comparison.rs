@@ -13,12 +13,12 @@ use callboard_store::{boxed, lanes, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ingest::counted;
 use crate::page::Slice;
 use crate::runs::required_run;
 use crate::shapes::RunBrief;
 use crate::shapes::words::{ChangeWord, TestStatusWord};
 use crate::{Context, Result, baseline};
+use callboard_ingest::counted;
 
 /// What a run is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]

@@ -29,11 +29,11 @@ use utoipa::ToSchema;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
-use crate::ingest::{Pace, count_until, fold, hide_runs};
 use crate::page::{Slice, fetch};
 use crate::shapes::UserRef;
 use crate::{Context, Entity, QueryError, Result};
 use callboard_core::retry::repeated;
+use callboard_ingest::{Pace, count_until, fold, hide_runs};
 
 pub use callboard_store::deletions::DeletionState;
 pub use callboard_store::deletions::runs::RunsToDelete;

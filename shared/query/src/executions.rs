@@ -20,7 +20,6 @@ use serde_json::{Map, Value};
 use crate::clusters;
 pub use crate::evidence::{Part, Parts};
 use crate::failures::passed_before;
-use crate::ingest::{counted, stored_attempts};
 use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::projects::required;
 use crate::runs::required_run;
@@ -29,6 +28,7 @@ use crate::shapes::{
 };
 use crate::test_cases::bare_tag;
 use crate::{Context, Entity, QueryError, Result, links, retention};
+use callboard_ingest::{counted, stored_attempts};
 pub use callboard_store::executions::Worker;
 pub use callboard_store::files::FileKind;
 

@@ -20,10 +20,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::executions::show;
-use crate::ingest::{MAX_ERROR_CHARS, fold, holds_token, progress_of};
 use crate::runs::required_run;
 use crate::shapes::ExecutionItem;
 use crate::{Context, Result};
+use callboard_ingest::{MAX_ERROR_CHARS, fold, holds_token, progress_of};
 
 /// Results that are told again to a reader who comes late.
 const CATCH_UP: i64 = 2_000;

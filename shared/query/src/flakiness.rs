@@ -1,7 +1,9 @@
 //! Questions about flaky tests: which there are, and what they cost.
 
+mod classification;
 mod counting;
 pub(crate) mod exact;
+mod judging;
 pub mod settings;
 
 use std::cmp::Reverse;
@@ -24,14 +26,16 @@ use callboard_store::{boxed, lanes, runs, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ingest::{counted, counted_in};
 use crate::page::Slice;
 use crate::shapes::words::FlakyClassWord;
 use crate::test_cases::{LaneQuery, bare_tag};
 use crate::{Context, Entity, QueryError, Result};
+use callboard_ingest::{counted, counted_in};
 
+pub use classification::classify;
 pub use counting::counts;
 pub(crate) use counting::counts_in;
+pub use judging::judge_run;
 
 /// Runs that a default branch needs, so that it speaks for the project.
 const ENOUGH_RUNS: i64 = 20;

@@ -24,7 +24,6 @@ use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::baseline::{self, Fallback};
 use crate::comparison::each_step;
-use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::run_errors::{self, RunErrorItem};
@@ -32,6 +31,7 @@ use crate::runs::required_run;
 use crate::shapes::words::RunStatusWord;
 use crate::shapes::{GateBrief, PinItem, UserRef};
 use crate::{Context, Entity, LifeRefusal, QueryError, Result};
+use callboard_ingest::counted;
 
 /// Failing tests that are listed for a required tag.
 const TESTS_PER_TAG: i64 = 20;

@@ -20,11 +20,11 @@ use utoipa::ToSchema;
 use crate::baseline::{self, Baseline, BaselineRun};
 use crate::comparison::each_step;
 use crate::flakiness::judged_lane;
-use crate::ingest::counted;
 use crate::runs::required_run;
 use crate::shapes::{Totals, non_empty};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
+use callboard_ingest::counted;
 
 /// Most tests in a list.
 const LISTED: usize = 20;
@@ -321,7 +321,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let known_causes = known_causes(&mut session, project.get(), &read.known_causes).await?;
     Ok(RunInsights {
         has_baseline,
-        baseline: green.as_ref().map(BaselineRun::shown),
+        baseline: green.as_ref().map(Baseline::of),
         totals: row.totals.into(),
         pass_rate: row.totals.pass_rate(),
         baseline_pass_rate: rates.before,

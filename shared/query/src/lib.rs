@@ -20,7 +20,6 @@ pub mod badges;
 pub mod baseline;
 pub mod clusters;
 pub mod comparison;
-mod context;
 pub mod daily;
 pub mod deletions;
 mod evidence;
@@ -32,7 +31,6 @@ pub mod files;
 pub mod flakiness;
 pub mod gates;
 pub mod grid;
-pub mod ingest;
 pub mod insights;
 pub mod limits;
 pub mod links;
@@ -62,4 +60,4 @@ pub mod timeouts;
 pub use callboard_core::{
     Change, Entity, LifeRefusal, Links, QueryError, Result, TokenRefusal, administration,
 };
-pub use context::Context;
+pub use callboard_ingest::Context;

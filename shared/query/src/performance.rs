@@ -18,13 +18,13 @@ use callboard_store::test_cases;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::runs::{RunKey, RunQuery};
 use crate::shapes::non_empty;
 use crate::shapes::words::{RunStatusWord, TrendWord};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result, runs};
+use callboard_ingest::counted;
 
 /// Days of tests up to which a project is drawn file by file: so many rows are
 /// read for it.

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
-use crate::{Change, Context, Entity, QueryError, Result, ingest};
+use crate::{Change, Context, Entity, QueryError, Result};
 
 /// Tokens sealed anew in one transaction.
 const RESEALED_AT_ONCE: i64 = 100;
@@ -201,7 +201,7 @@ async fn change(
         }
     }
     if is_told && stored.default_branch != default_before {
-        ingest::queue_project(session, project, acting.now).await?;
+        callboard_ingest::queue_project(session, project, acting.now).await?;
     }
     let target = ("project", project.get());
     let mut recorded = Vec::new();

@@ -27,10 +27,10 @@ use utoipa::ToSchema;
 use crate::accounts::Acting;
 use crate::flakiness::judged_lane;
 use crate::flakiness::settings::effective;
-use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Entity, QueryError, Result};
+use callboard_ingest::counted;
 
 /// Bytes of the version of a plan.
 const VERSION_BYTES: usize = 8;

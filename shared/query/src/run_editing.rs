@@ -4,7 +4,7 @@
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_domain::search::{commit_word, words};
+use callboard_ingest::{move_run, run_words};
 use callboard_store::db::Session;
 use callboard_store::runs::{self, Pin, RunRow, compared};
 use callboard_store::search::{self, SearchKind};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::accounts::Acting;
 use crate::runs::required_run;
-use crate::{Change, Context, Result, ingest};
+use crate::{Change, Context, Result};
 
 /// An edit of a run.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +41,7 @@ pub async fn edit(
         Change::Set(environment) => Some(environment),
     };
     if let Some(environment) = environment {
-        ingest::move_run(ctx, acting, project, run, &environment).await?;
+        move_run(ctx, acting, project, run, &environment).await?;
     }
     let mut session = ctx.store.db().begin().await?;
     let row = locked(&mut session, project.get(), run).await?;
@@ -54,11 +54,6 @@ pub async fn edit(
     search::replace(&mut session, project.get(), SearchKind::Run, run.get(), found_by).await?;
     let detail = json!({ "changed": ["label"], "label": { "from": row.label, "to": label } });
     note(session, acting, &row, detail).await
-}
-
-/// The words by which a run is found.
-pub(crate) fn run_words(label: Option<&str>, branch: &str) -> Vec<String> {
-    words([label.unwrap_or_default(), branch])
 }
 
 /// Keeps a run and its evidence whatever retention says.
@@ -113,19 +108,5 @@ async fn note(mut session: Session, acting: Acting<'_>, run: &RunRow, detail: Va
         acting.record(&mut session, AuditAction::RunChanged, target, Some(run.project), detail).await?;
     session.commit().await?;
     noted.committed();
-    Ok(())
-}
-
-/// Replaces the words by which a run is found where its client told others.
-pub(crate) async fn refresh_words(session: &mut Session, before: &RunRow, now: &RunRow) -> Result<()> {
-    let (project, id) = (now.project, now.id.get());
-    if (&before.label, &before.branch) != (&now.label, &now.branch) {
-        let found_by = run_words(now.label.as_deref(), &now.branch);
-        search::replace(session, project, SearchKind::Run, id, found_by).await?;
-    }
-    if before.commit_sha != now.commit_sha {
-        let word = now.commit_sha.iter().map(|commit| commit_word(commit)).collect();
-        search::replace(session, project, SearchKind::Commit, id, word).await?;
-    }
     Ok(())
 }

@@ -3,8 +3,6 @@
 //! Each client has its own; those of clients that decide about the run count,
 //! so a shard that is tried again leaves its errors behind.
 
-use std::collections::BTreeSet;
-
 use callboard_domain::run_errors::{ErrorPhase, RunError};
 use callboard_domain::run_life::Slots;
 use callboard_domain::run_reason::RunEnd;
@@ -14,6 +12,8 @@ use callboard_store::runs::{self, RunRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use callboard_ingest::run_errors::of_slots;
 
 use crate::Result;
 
@@ -45,27 +45,6 @@ impl RunErrorItem {
     pub(crate) const fn of_reason(reason: String) -> Self {
         Self { headline: reason, message: String::new(), location: None, phase: None, shard_index: None }
     }
-}
-
-/// An error with the shard whose client reported it; 0 outside of shards.
-pub(crate) struct SlotError {
-    pub(crate) error: RunError,
-    pub(crate) shard_index: i64,
-}
-
-/// The errors of slots with these ordinals; each one once for every shard.
-pub(crate) fn of_slots(rows: &[SlotRow], deciding: BTreeSet<i64>) -> Vec<SlotError> {
-    let mut found: Vec<SlotError> = Vec::new();
-    for row in rows.iter().filter(|row| deciding.contains(&row.slot.ordinal)) {
-        let errors = row.errors.as_deref().map(serde_json::from_str::<Vec<RunError>>);
-        for error in errors.into_iter().flatten().flatten() {
-            let shard_index = row.slot.shard_index;
-            if !found.iter().any(|known| known.shard_index == shard_index && known.error == error) {
-                found.push(SlotError { error, shard_index });
-            }
-        }
-    }
-    found
 }
 
 /// The errors of a run, by shard.

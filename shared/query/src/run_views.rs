@@ -18,12 +18,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::executions::show;
-use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::runs::required_run;
 use crate::shapes::Totals;
 use crate::shapes::words::TestStatusWord;
 use crate::{Context, Result};
+use callboard_ingest::counted;
 
 pub use regression::{
     CodePlace, CommitRange, MetadataDifference, RegressionContext, RunPlace, SinceGreen, regression_context,

@@ -13,7 +13,7 @@ use callboard_store::runs::{self, RunFilter, RunRow, RunsCounted};
 use callboard_store::{boxed, evidence, files, projects, reports};
 use serde_json::Value;
 
-use crate::baseline::{self, BaselineRun};
+use crate::baseline::{self, Baseline};
 use crate::gates;
 use crate::page::{COUNTED_TO, Slice, Total};
 use crate::projects::required;
@@ -357,6 +357,21 @@ pub(crate) async fn required_run(session: &mut Session, project: ProjectId, run:
     runs::get(session, project, run).await?.ok_or_else(|| QueryError::not_found(Entity::Run, run))
 }
 
+/// The run that files are attached to later, with its project.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::Denied`].
+#[boxed]
+pub async fn run_to_attach_to(
+    ctx: &Context,
+    scope: &Scope,
+    run: RunId,
+) -> Result<(Authorized<ProjectId>, RunStatus)> {
+    let project = crate::resolve::run(ctx, scope, run).await?;
+    let row = required_run(&mut ctx.store.db().read().await?, project.get(), run).await?;
+    Ok((project, row.status))
+}
+
 /// One run with what its page shows besides its executions.
 ///
 /// # Errors
@@ -390,7 +405,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         setup_steps: json(details.setup_steps.as_ref()).unwrap_or_else(|| Value::Array(Vec::new())),
         shards: slots.iter().map(ShardItem::of).collect(),
         reports: reports.iter().map(|report| Report::of(report, &ctx.links)).collect(),
-        baseline: baseline.as_ref().map(BaselineRun::shown),
+        baseline: baseline.as_ref().map(Baseline::of),
         pin,
         gate,
         links,

@@ -17,11 +17,11 @@ use callboard_store::{boxed, runs, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ingest::counted_in;
 use crate::projects::visible;
 use crate::shapes::words::RunStatusWord;
 use crate::shapes::{ProjectRef, non_empty, shortened};
 use crate::{Context, Result};
+use callboard_ingest::counted_in;
 
 /// Index rows looked at for each kind of thing: several pages of what anybody
 /// looks through.

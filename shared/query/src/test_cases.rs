@@ -18,11 +18,11 @@ use callboard_store::rollups::{
 
 use crate::clusters;
 use crate::flakiness::judged_lane;
-use crate::ingest::counted;
 use crate::links;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::shapes::{ProjectRef, TestCaseDetail, TestCaseItem};
+use callboard_ingest::counted;
 
 use crate::{Context, Entity, QueryError, Result};
 

@@ -17,12 +17,12 @@ use callboard_store::{boxed, executions, test_cases};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ingest::counted;
 use crate::page::Slice;
 use crate::performance::NewestQuery;
 use crate::shapes::words::TimeoutKindWord;
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result, settings};
+use callboard_ingest::counted;
 
 /// By what timeouts are judged in all projects.
 async fn rules(session: &mut Session) -> Result<TimeoutRules> {

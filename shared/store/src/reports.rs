@@ -54,6 +54,14 @@ pub struct ReportRow {
     pub created_at: Timestamp,
 }
 
+impl ReportRow {
+    /// Stored name of its entry page.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.prefix, self.entry)
+    }
+}
+
 macro_rules! select_report {
     ($tail:literal) => {
         concat!(

@@ -5,7 +5,6 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_query::clusters::follow_rules;
-use callboard_query::ingest;
 use callboard_store::Db;
 use callboard_test_support::{Client, Service, for_each_service};
 use reqwest::Method;
@@ -358,7 +357,7 @@ async fn clean_runs_of_one_environment_prove_nothing_of_another() {
             let stored = client.post_json("/api/test-runs/submit", &body).await.expect("stored");
             let run = RunId(stored["runId"].as_i64().expect("a run"));
             let (context, now) = (context(service), service.state().now());
-            ingest::check_run(&context, ProjectId(1), run, now).await.expect("checked");
+            callboard_ingest::check_run(&context, ProjectId(1), run, now).await.expect("checked");
         };
         let clean = async |minutes: i64, environment: &str| {
             sent(minutes, environment, attempt("pays", "passed", 0), "passed").await;

@@ -50,7 +50,7 @@ async fn clusters(client: &Client, project: i64) -> Vec<Value> {
 /// Ends the run for the jobs, too.
 async fn complete(service: &Service, (project, run): (i64, i64)) {
     let (context, now) = (context(service), service.state().now());
-    let checked = callboard_query::ingest::check_run(&context, ProjectId(project), RunId(run), now);
+    let checked = callboard_ingest::check_run(&context, ProjectId(project), RunId(run), now);
     checked.await.expect("checked");
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use callboard_domain::time::Timestamp;
-use callboard_query::ingest::{ReevaluateOutcomes, reevaluate_outcomes};
+use callboard_ingest::{ReevaluateOutcomes, reevaluate_outcomes};
 use callboard_store::Backend;
 use callboard_test_support::{Client, Service, for_each_service};
 use serde_json::{Value, json};

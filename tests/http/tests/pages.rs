@@ -2,7 +2,6 @@
 //! at its address; programs are answered as ever.
 
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_query::ingest;
 use callboard_test_support::accounts::PASSWORD;
 use callboard_test_support::{Answer, Client, for_each_secured_service, for_each_service};
 use reqwest::Method;
@@ -444,7 +443,7 @@ async fn what_people_add_stands_beside_the_results() {
             let id = |name: &str| stored[name].as_i64().expect("an id");
             let (project, run) = (ProjectId(id("projectId")), RunId(id("runId")));
             let now = service.state().now();
-            ingest::check_run(&context(service), project, run, now).await.expect("checked");
+            callboard_ingest::check_run(&context(service), project, run, now).await.expect("checked");
             let path = format!("/api/test-runs/{run}/executions");
             let found: Value = client.json(&path).await.expect("executions");
             ids.push((stored, found["items"][0].clone()));

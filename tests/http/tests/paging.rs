@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_query::ingest;
 use callboard_test_support::{Answer, Client, Service, for_each_service};
 use serde_json::{Value, json};
 
@@ -62,8 +61,8 @@ async fn fill(service: &Service) {
     for run in 1..=2 * RUNS {
         let project = ProjectId(if run > RUNS { 2 } else { 1 });
         let ctx = context(service);
-        let checked = ingest::check_run(&ctx, project, RunId(run), service.state().now());
-        assert_ne!(checked.await.expect("checked"), ingest::Checked::Gone);
+        let checked = callboard_ingest::check_run(&ctx, project, RunId(run), service.state().now());
+        assert_ne!(checked.await.expect("checked"), callboard_ingest::Checked::Gone);
     }
     for n in 1..=4 {
         let post = async |path: &str, body: Value| {

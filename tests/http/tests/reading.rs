@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use callboard_domain::ids::{ProjectId, RunId};
-use callboard_query::ingest;
 use callboard_test_support::{Answer, Client, for_each_service};
 use futures::stream::{self, StreamExt as _};
 use reqwest::Method;
@@ -258,8 +257,8 @@ async fn answers_have_the_shapes_of_the_contract_on_both_engines() {
         let context = context(service);
         for run in 1..=6 {
             let project = ProjectId(if run == 6 { 2 } else { 1 });
-            let checked = ingest::check_run(&context, project, RunId(run), service.state().now());
-            assert_ne!(checked.await.expect("checked"), ingest::Checked::Gone);
+            let checked = callboard_ingest::check_run(&context, project, RunId(run), service.state().now());
+            assert_ne!(checked.await.expect("checked"), callboard_ingest::Checked::Gone);
         }
         let failed = get(client, "/api/test-runs/2/executions?outcome=failing").await["items"][0].clone();
         let (execution, test) = (&failed["id"], &failed["testCaseId"]);

@@ -9,7 +9,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, ReportId, RunId};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_fn_jobs::{Budget, run_due};
-use callboard_query::ingest::{self, AtOnce, IncomingReport, ReportOutcome, UnpackReport};
+use callboard_ingest::{AtOnce, IncomingReport, ReportOutcome, UnpackReport};
 use callboard_query::retention::{self, Redate};
 use callboard_store::blobs::{self, IN_MEMORY_BYTES};
 use callboard_store::reports::{self, BegunReport};
@@ -245,12 +245,15 @@ async fn a_report_with_thousands_of_files_is_answered_at_once_and_unpacked_by_a_
         assert_eq!((job.written, job.entries), (2_000, 2_037));
         let (ctx, asked) = (context(service), AtomicUsize::new(0));
         let three_times = || asked.fetch_add(1, Ordering::Relaxed) < 3;
-        let rest =
-            ingest::unpack_report(&ctx, job, &three_times, service.state().now()).await.expect("worked");
+        let rest = callboard_ingest::unpack_report(&ctx, job, &three_times, service.state().now())
+            .await
+            .expect("worked");
         let rest = rest.expect("its time was over before the last two");
         assert_eq!(rest.written, 2_035, "some at least");
         assert_eq!(texts(service, DATED).await, Vec::<String>::new(), "what waits is not let go of");
-        let done = ingest::unpack_report(&ctx, rest, &|| true, service.state().now()).await.expect("worked");
+        let done = callboard_ingest::unpack_report(&ctx, rest, &|| true, service.state().now())
+            .await
+            .expect("worked");
         assert!(done.is_none(), "{done:?}");
         let shown = client.json(&reports).await.expect("a list");
         assert_eq!(
@@ -304,7 +307,7 @@ async fn a_report_that_waits_for_its_job_goes_with_its_run() {
         let elsewhere = archive.with_extension("away");
         std::fs::rename(&archive, &elsewhere).expect("moved");
         let (ctx, now) = (context(service), service.state().now());
-        let failed = ingest::unpack_report(&ctx, job, &|| true, now).await;
+        let failed = callboard_ingest::unpack_report(&ctx, job, &|| true, now).await;
         assert!(failed.is_err(), "{failed:?}");
         assert_eq!(texts(service, STATES).await, ["pending"]);
         std::fs::rename(&elsewhere, &archive).expect("moved back");
@@ -320,7 +323,7 @@ async fn a_report_that_waits_for_its_job_goes_with_its_run() {
         // What was being written meanwhile goes with the job.
         let late = format!("{}/late.txt", begun.prefix);
         store.objects().put(&late, Bytes::from_static(b"late")).await.expect("written");
-        assert!(ingest::unpack_report(&ctx, job, &|| true, now).await.expect("worked").is_none());
+        assert!(callboard_ingest::unpack_report(&ctx, job, &|| true, now).await.expect("worked").is_none());
         assert!(store.objects().is_empty_below(&below).await.expect("asked"), "something came late");
         // And what another worker still writes, with the sweep.
         assert_eq!(texts(service, "SELECT key FROM unclaimed_objects").await, [format!("{}/", begun.prefix)]);
@@ -337,7 +340,7 @@ async fn objects_of_a_report_whose_run_was_deleted_meanwhile_are_swept() {
         let (ctx, now) = (context(service), service.state().now());
         let report = incoming(service).await;
         let (project, at_once) = (Authorized::of_job(project), &mut AtOnce::default());
-        let late = ingest::attach_report(&ctx, project, run, report, at_once, true, now).await;
+        let late = callboard_ingest::attach_report(&ctx, project, run, report, at_once, true, now).await;
         assert!(late.is_err(), "{late:?}");
         let objects = service.state().store().objects();
         let below = format!("project-{}/reports/{run}/", project.get());
@@ -359,8 +362,9 @@ async fn the_wait_for_a_report_ends_in_the_transaction_that_stores_it() {
         let (ctx, now) = (context(service), service.state().now());
         let (run, report) = (RunId(feeder.run), incoming(service).await);
         let at_once = &mut AtOnce::default();
-        let outcome =
-            ingest::attach_report(&ctx, project, run, report, at_once, true, now).await.expect("stored");
+        let outcome = callboard_ingest::attach_report(&ctx, project, run, report, at_once, true, now)
+            .await
+            .expect("stored");
         assert!(matches!(outcome, ReportOutcome::Stored(_)), "{outcome:?}");
         assert_eq!(feeder.shown().await["status"], "passed");
     })
@@ -555,7 +559,7 @@ async fn what_a_project_keeps_is_locked_before_its_days_by_all_who_change_both()
             assert!(free.is_empty(), "{free:?} was to be locked already");
         };
         let mut end = Box::pin(async {
-            ingest::check_run(&ctx, project, ended, now).await.expect("checked");
+            callboard_ingest::check_run(&ctx, project, ended, now).await.expect("checked");
         });
         while_days_are_locked("evidence_in_rows", &mut end).await;
         let mut upload = Box::pin(async {

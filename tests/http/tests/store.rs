@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
-use callboard_query::ingest::judge_run;
+use callboard_query::flakiness::judge_run;
 use callboard_store::{Backend, Store, rollups, test_cases};
 use callboard_test_support::{Service, Settings, TestDatabase, for_each_backend, for_each_service};
 use proptest::strategy::Strategy as _;

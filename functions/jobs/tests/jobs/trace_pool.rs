@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use bytes::Bytes;
 use callboard_domain::ids::{BlobId, ExecutionId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_query::ingest::{PoolTraces, pool_traces};
+use callboard_ingest::{PoolTraces, pool_traces};
 use callboard_store::blobs::content::Content;
 use callboard_store::blobs::{self, BlobRow, IN_MEMORY_BYTES, collect, freeing};
 use callboard_store::deletions::{self, NewReceipt};

@@ -8,7 +8,7 @@ use callboard_auth::{Identity, Origin};
 use callboard_domain::ingest::{Need, RunFields, SubmitBody};
 use callboard_http::config::Config;
 use callboard_http::{AppState, Door, Sandbox, Site, front};
-use callboard_query::ingest::{Entries, Submission, Submitted, open_project, submit};
+use callboard_ingest::{Entries, Submission, Submitted, open_project, submit};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use tower::ServiceExt;

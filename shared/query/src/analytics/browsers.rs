@@ -11,9 +11,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{SeenProjects, WidgetQuery};
-use crate::ingest::counted_in;
 use crate::shapes::ProjectRef;
 use crate::{Context, Result};
+use callboard_ingest::counted_in;
 
 /// Browser projects side by side; more of them are left out, the rarest first.
 const MOST_BROWSERS: usize = 50;

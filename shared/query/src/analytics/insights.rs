@@ -13,11 +13,11 @@ use utoipa::ToSchema;
 
 use super::{MOST_PROJECTS, WidgetQuery};
 use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
-use crate::ingest::counted_in;
 use crate::network::SlowEndpoint;
 use crate::projects::{FailingStreak, ProjectFilters, Sort};
 use crate::shapes::Project;
 use crate::{Context, Result, timeouts};
+use callboard_ingest::counted_in;
 
 /// What is shown at most.
 const MOST: usize = 10;

@@ -19,9 +19,9 @@ use serde_json::{Map, Value, json};
 
 use super::reading::{items, required_cluster};
 use crate::accounts::Acting;
-use crate::ingest::Recompute;
 use crate::shapes::ClusterItem;
 use crate::{Change, Context, Entity, QueryError, Result, resolve};
+use callboard_ingest::Recompute;
 
 /// What is changed of a cluster.
 #[derive(Debug, Clone, Default)]

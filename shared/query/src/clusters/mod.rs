@@ -1,5 +1,5 @@
-//! Failure clusters: what is asked about them, what people do with them, what
-//! a run shows of them, and whether they are repaired.
+//! Failure clusters: what is asked about them, what people do with them, and
+//! what a run shows of them.
 
 mod editing;
 mod evidence;
@@ -7,7 +7,6 @@ mod groups;
 mod history;
 mod reading;
 mod suggestions;
-mod verification;
 mod versions;
 
 pub use editing::{
@@ -25,7 +24,6 @@ pub use reading::{
 };
 pub(crate) use reading::{of_execution, of_test};
 pub use suggestions::{MergeSuggestion, SuggestionStatus, approve, reject, suggestions};
-pub(crate) use verification::{series_since, verify};
 pub use versions::follow_rules;
 
 pub use callboard_store::clusters::ClusterStatus;

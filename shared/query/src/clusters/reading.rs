@@ -21,7 +21,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::executions::{show, with_runs};
-use crate::ingest::counted;
 use crate::page::{COUNTED_TO, Slice, Total, fetch};
 use crate::projects::{required, visible};
 use crate::shapes::{
@@ -29,6 +28,7 @@ use crate::shapes::{
     ClusterOfTest, ClusterTestCase, ClusterWithProject, CommonField, ExecutionWithRun, ProjectRef, UserRef,
 };
 use crate::{Context, Entity, QueryError, Result, resolve};
+use callboard_ingest::counted;
 
 const TREND_DAYS: i64 = 30;
 const BRANCHES_SHOWN: i64 = 20;

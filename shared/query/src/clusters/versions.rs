@@ -25,8 +25,8 @@ use callboard_store::search::{self, SearchKind};
 use callboard_store::{StoreError, boxed, evidence, executions};
 
 use super::editing::{found_by, join};
-use crate::ingest::stored_attempts;
 use crate::{Context, Result};
+use callboard_ingest::stored_attempts;
 
 /// Fingerprints told anew in one go.
 const BATCH: i64 = 100;

@@ -11,7 +11,7 @@ use callboard_store::{Session, feed, jobs};
 
 use super::DeleteTarget;
 use crate::Result;
-use crate::ingest::hide_runs;
+use callboard_ingest::hide_runs;
 
 const REASON: &str = "retention";
 

@@ -23,7 +23,7 @@ use callboard_store::{Store, StoreError, boxed, intake, storage, unclaimed};
 
 use super::{DeleteTarget, HideTarget, RestoreTarget, hiding, takes_back};
 use crate::Result;
-use crate::ingest::{Followed, by_lane, hide_runs, queue_behind, uncount};
+use callboard_ingest::{Followed, by_lane, hide_runs, queue_behind, uncount};
 
 /// Rows of one step.
 const BATCH: i64 = 500;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Advanced, FurtherRuns, takes_back};
 use crate::Result;
-use crate::ingest::{Followed, by_lane, hide_runs, queue_behind, uncount, uncount_endpoints};
+use callboard_ingest::{Followed, by_lane, hide_runs, queue_behind, uncount, uncount_endpoints};
 
 /// Executions of one step.
 const BATCH: i64 = 500;

@@ -18,9 +18,9 @@ use utoipa::ToSchema;
 use super::{Advanced, DeleteTarget, Receipt, hiding, takes_back};
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
-use crate::ingest::restore_run;
 use crate::{Context, Entity, QueryError, Result, retention};
 use callboard_core::retry::repeated;
+use callboard_ingest::restore_run;
 
 /// How long a request restores runs itself; the job does the rest.
 const OWN_WORK: Duration = Duration::from_secs(2);

@@ -23,9 +23,9 @@ use super::{csv, page};
 use crate::accounts::Acting;
 use crate::clusters::{self, OccurrenceQuery};
 use crate::executions::required_execution;
-use crate::ingest::counted;
 use crate::runs::RunQuery;
 use crate::{Context, Entity, Links, QueryError, Result, runs};
+use callboard_ingest::counted;
 
 /// How long a file is kept, and how long an export may wait to be made, ms.
 /// Objects that nobody claims live as long.

@@ -10,12 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::executions::{attempt_view, show};
-use crate::ingest::{counted, stored_attempts};
 use crate::page::{Slice, fetch};
 use crate::run_errors::RunErrorItem;
 use crate::runs::required_run;
 use crate::shapes::{AttemptView, ExecutionItem, RunBrief, RunItem};
 use crate::{Context, Result, runs};
+use callboard_ingest::{counted, stored_attempts};
 
 /// Rows read at a time when each is a row of the database.
 const ROWS_AT_ONCE: usize = 500;

@@ -27,9 +27,9 @@ use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
 use super::healing::{HealingEdit, HealingSource, LocatorHealing, RankedLocator, of_subject};
 use super::subject::{SpokenOf, Subject};
-use crate::clusters::series_since;
-use crate::ingest::counted;
 use crate::{Context, Entity, QueryError, Result};
+use callboard_ingest::counted;
+use callboard_ingest::series_since;
 
 pub use answer::{FixPlan, Offer, Ownership, Verify};
 use answer::{PlannedCluster, PlannedEdit, PlannedTest};

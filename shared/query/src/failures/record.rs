@@ -10,9 +10,9 @@ use callboard_store::{StoreError, boxed, rollups};
 
 use super::subject::Subject;
 use crate::executions::attempt_view;
-use crate::ingest::{counted, stored_attempts};
 use crate::shapes::{AttemptView, ClusterBrief};
 use crate::{Context, Result, clusters};
+use callboard_ingest::{counted, stored_attempts};
 
 /// Newest decided executions that say how a failure keeps coming.
 const LOOKED_AT: usize = 20;

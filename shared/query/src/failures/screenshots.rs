@@ -11,9 +11,9 @@ use callboard_store::boxed;
 use callboard_store::files::{self, FileKind};
 
 use crate::executions::required_execution;
-use crate::ingest::stored_attempts;
 use crate::shapes::FileItem;
 use crate::{Context, Entity, QueryError, Result};
+use callboard_ingest::stored_attempts;
 
 /// Screenshots of an execution that are looked at.
 const MAX_FILES: i64 = 200;

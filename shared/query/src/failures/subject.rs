@@ -17,9 +17,9 @@ use callboard_store::{StoreError, evidence, lanes, rollups};
 use tokio::sync::OnceCell;
 
 use crate::baseline;
-use crate::ingest::{counted, stored_attempts};
 use crate::runs::required_run;
 use crate::{Context, Entity, QueryError, Result};
+use callboard_ingest::{counted, stored_attempts};
 
 /// How far back a pass is looked for, days.
 const MAX_DAYS: i64 = 595;

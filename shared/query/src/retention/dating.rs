@@ -1,12 +1,13 @@
 //! When the time of a run, and of what belongs to it, is over.
 
 use callboard_domain::ids::ProjectId;
-use callboard_domain::retention::{Ages, FileRules, OutcomeClass, Policy, is_tracked};
+use callboard_domain::retention::{Ages, FileRules, OutcomeClass, Policy};
 use callboard_domain::status::Outcome;
 use callboard_domain::time::Timestamp;
+pub(super) use callboard_ingest::expiry::{date_by, follows};
 use callboard_store::files::FileKind;
 use callboard_store::projects::ProjectRow;
-use callboard_store::retention::{self, Dates};
+use callboard_store::retention;
 use callboard_store::runs::RunRow;
 use callboard_store::{Session, boxed, projects};
 use serde::Serialize;
@@ -14,11 +15,6 @@ use utoipa::ToSchema;
 
 use super::settings::effective;
 use crate::Result;
-
-/// Whether the branch of a run is kept as long as the default one.
-pub(super) fn follows(project: &ProjectRow, branch: &str) -> bool {
-    is_tracked(branch, project.default_branch.as_deref(), &project.tracked_branches)
-}
 
 /// How long files of a kind are kept.
 pub(super) const fn ages_of(files: &FileRules, kind: FileKind) -> Ages {
@@ -28,36 +24,6 @@ pub(super) const fn ages_of(files: &FileRules, kind: FileKind) -> Ages {
         FileKind::Video => files.video,
         FileKind::Attachment => files.attachment,
     }
-}
-
-fn dates<'p>(policy: &'p Policy, project: &ProjectRow, run: &RunRow) -> Dates<'p> {
-    Dates {
-        run: policy.runs.end(run.order_at, follows(project, &run.branch)),
-        from: run.order_at,
-        files: &policy.files,
-        evidence: policy.evidence,
-    }
-}
-
-/// Dates a locked run and all that belongs to it. One that goes on has no
-/// dates yet.
-pub(crate) async fn date_run(session: &mut Session, run: &RunRow) -> Result<()> {
-    if !run.status.is_final() {
-        return Ok(());
-    }
-    let Some(project) = projects::get(session, run.project).await? else { return Ok(()) };
-    let policy = effective(session, run.project).await?;
-    Ok(retention::date(session, run.project, run.id, &dates(&policy, &project, run)).await?)
-}
-
-/// Dates a run by a policy and project that are known.
-pub(super) async fn date_by(
-    session: &mut Session,
-    policy: &Policy,
-    project: &ProjectRow,
-    run: &RunRow,
-) -> Result<()> {
-    Ok(retention::date(session, run.project, run.id, &dates(policy, project, run)).await?)
 }
 
 /// When the evidence of a run goes, by how its tests ended; null where it is

@@ -22,8 +22,8 @@ mod trimming;
 pub use changes::{
     ApplyRetention, Shortened, apply, edit_instance, edit_project, undo_instance, undo_project,
 };
+pub(crate) use dating::end_of_evidence;
 pub use dating::{EvidenceEnds, RunEnds, ends_of_run};
-pub(crate) use dating::{date_run, end_of_evidence};
 pub use environment::start;
 pub(crate) use estimates::estimates;
 pub use estimates::{PresetEstimate, estimate_presets};

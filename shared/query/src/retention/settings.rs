@@ -6,6 +6,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::retention::{Edit, Overrides, Policy, shortened};
 use callboard_domain::time::Timestamp;
+pub(super) use callboard_ingest::expiry::{GROUP, effective, stored_both};
 use callboard_store::{Session, accounts::users, boxed, settings};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,8 +16,6 @@ use crate::shapes::UserRef;
 use crate::{Context, Result};
 use callboard_core::retention::{Pending, Stored};
 
-/// The name of these settings in the store.
-pub(super) const GROUP: &str = "retention";
 /// The variable that sets them.
 pub(super) const VARIABLE: &str = "SERVICE_RETENTION";
 
@@ -101,18 +100,6 @@ pub struct ChangePreview {
 pub(super) async fn set_of_project(session: &mut Session, project: ProjectId) -> Result<Overrides> {
     let row = settings::get(session, Some(project), GROUP).await?;
     Ok(Stored::read(row.as_ref())?.set)
-}
-
-/// What the installation stores, and what a project does.
-pub(super) async fn stored_both(session: &mut Session, project: ProjectId) -> Result<(Stored, Stored)> {
-    let (of_instance, of_project) = settings::get_both(session, project, GROUP).await?;
-    Ok((Stored::read(of_instance.as_ref())?, Stored::read(of_project.as_ref())?))
-}
-
-/// The policy in force for a project.
-pub(super) async fn effective(session: &mut Session, project: ProjectId) -> Result<Policy> {
-    let (of_instance, of_project) = stored_both(session, project).await?;
-    Ok(of_project.set.over(&of_instance.policy()))
 }
 
 /// An account, as long as it exists.

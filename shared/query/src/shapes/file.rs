@@ -130,7 +130,7 @@ impl Report {
     /// Shows a stored report.
     #[must_use]
     pub fn of(row: &ReportRow, links: &Links) -> Self {
-        let path = format!("{}/{}", row.prefix, row.entry);
+        let path = row.path();
         Self {
             id: row.id.get(),
             kind: row.kind.clone(),

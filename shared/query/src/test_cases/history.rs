@@ -14,10 +14,10 @@ use futures::try_join;
 
 use super::LaneQuery;
 use crate::executions::{show, with_runs};
-use crate::ingest::counted;
 use crate::page::{Slice, fetch};
 use crate::shapes::{ExecutionWithRun, StabilityBucket};
 use crate::{Context, Entity, QueryError, Result};
+use callboard_ingest::counted;
 
 /// Executions a stability trend looks at.
 const TREND_EXECUTIONS: i64 = 200;

@@ -474,13 +474,13 @@ async fn wrong_numbers_of_a_run_are_found_and_repaired() {
         let run = callboard_domain::ids::RunId(feeder.run);
         let project = callboard_domain::ids::ProjectId(before["projectId"].as_i64().expect("a project"));
         let check = async || {
-            callboard_query::ingest::check_run(&super::context(service), project, run, service.state().now())
+            callboard_ingest::check_run(&super::context(service), project, run, service.state().now())
                 .await
                 .expect("checked")
         };
-        assert_eq!(check().await, callboard_query::ingest::Checked::Right);
+        assert_eq!(check().await, callboard_ingest::Checked::Right);
         crate::store::sql(service, "UPDATE test_runs SET total = 7, failed = 0, tests_ms = 1").await;
-        assert_eq!(check().await, callboard_query::ingest::Checked::Repaired);
+        assert_eq!(check().await, callboard_ingest::Checked::Repaired);
         let after = feeder.shown().await;
         let keys = ["totalTests", "failedTests", "testsDuration", "status"];
         assert_eq!(picked(&after, keys), picked(&before, keys));

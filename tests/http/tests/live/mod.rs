@@ -15,7 +15,7 @@ mod together;
 mod tokens;
 
 use callboard_domain::time::Timestamp;
-use callboard_query::ingest::Turns;
+use callboard_ingest::Turns;
 use callboard_query::{Context, Links};
 use callboard_store::feed::RunEvent;
 use callboard_test_support::{Answer, Client, Service};
@@ -111,7 +111,7 @@ pub(crate) fn later(service: &Service, ms: i64) -> Timestamp {
 
 /// Runs the sweep as if it were some time later.
 pub(crate) async fn sweep(service: &Service, ms: i64) {
-    let swept = callboard_query::ingest::sweep_stale_runs(&context(service), later(service, ms)).await;
+    let swept = callboard_ingest::sweep_stale_runs(&context(service), later(service, ms)).await;
     swept.expect("swept");
 }
 

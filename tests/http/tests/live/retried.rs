@@ -137,7 +137,7 @@ async fn results_of_a_shard_that_was_tried_again_at_once_are_those_of_its_retry(
         // Counted as what they are now, and nothing changes when they are sent again.
         let counted = "SELECT c.title || ' ' || CAST(s.failed AS TEXT) FROM test_state s JOIN test_cases c \
             ON c.project_id = s.project_id AND c.id = s.test_case_id JOIN lanes l ON l.id = s.lane_id AND l.kind = 0 ORDER BY 1";
-        callboard_query::ingest::check_run(
+        callboard_ingest::check_run(
             &super::context(service),
             ProjectId(retry.shown().await["projectId"].as_i64().expect("a project")),
             RunId(retry.run),

@@ -2,7 +2,7 @@
 //! stop or are killed, disks that are full. What was acknowledged is there, and
 //! once.
 
-use callboard_query::ingest::{Checked, check_run};
+use callboard_ingest::{Checked, check_run};
 use callboard_store::{Backend, Db};
 use callboard_test_support::databases::for_each_backend;
 use callboard_test_support::{

@@ -1,0 +1,333 @@
+//! Calls that wait, made ready to be worked into their run by one transaction. They
+//! are read and looked through before it, and where all their tests are known and new
+//! in the run, so is what becomes of them worked out, with its numbers and with what
+//! the feed tells: on SQLite nobody else can write to a run while it lasts.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use callboard_domain::attempts::EvidenceSlice;
+use callboard_domain::endpoints::Captured;
+use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
+use callboard_domain::ingest::TestCaseEntry;
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
+use callboard_store::feed::NewEvent;
+use callboard_store::intake::{self as rows, UnmadePack, WaitingCall};
+use callboard_store::runs::{self, RunRow, slots};
+use callboard_store::test_cases::{self, Resolved};
+use callboard_store::{StoreError, evidence, executions};
+
+use crate::apply::attempt_merge::{self, Group, Leg};
+use crate::apply::batch_apply::{self, Known, Target, place_of};
+use crate::apply::execution_plan::{Basis, Draft, Stored};
+use crate::receive::batch_writer::ENTRIES_PER_TRANSACTION;
+use crate::stage::evidence_packing::slices;
+use crate::stage::inbox::Brought;
+use crate::transaction::run_events::{self, Told};
+use crate::transaction::run_transaction::LockedRun;
+use crate::{Context, QueryError, Result};
+
+/// What waits of a run.
+pub(crate) enum Look {
+    /// Nothing.
+    Nothing,
+    /// Calls of a run that is gone.
+    OfNobody,
+    /// Calls that can be worked in together.
+    Found(Box<Found>),
+}
+
+/// Calls of a run that can be worked in together, as they wait.
+pub(crate) struct Found {
+    /// Before anything else was read.
+    run: RunRow,
+    most: i64,
+    waiting: Vec<WaitingCall>,
+    batch: Batch,
+}
+
+impl Look {
+    /// Looks at the first calls of a run that wait, `most` of them. `first` is set to
+    /// the id of the very first, `None` when nothing waits.
+    pub(crate) async fn of(
+        ctx: &Context,
+        project: ProjectId,
+        run: RunId,
+        most: i64,
+        first: &mut Option<i64>,
+    ) -> Result<Self> {
+        let mut reader = ctx.store.db().read().await?;
+        let row = runs::get(&mut reader, project, run).await?;
+        let waiting = rows::of_run(&mut reader, project, run, most).await?;
+        drop(reader);
+        *first = waiting.first().map(|call| call.id);
+        let Some(run) = row else {
+            return Ok(if waiting.is_empty() { Self::Nothing } else { Self::OfNobody });
+        };
+        let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Nothing) };
+        Ok(Self::Found(Box::new(Found { run, most, waiting, batch })))
+    }
+}
+
+impl Found {
+    /// Whether nothing else waited.
+    pub(crate) fn is_all(&self) -> bool {
+        self.batch.ids.len() == self.waiting.len() && i64::try_from(self.waiting.len()) != Ok(self.most)
+    }
+
+    /// When the last of them came.
+    pub(crate) const fn at(&self) -> Timestamp {
+        self.batch.at
+    }
+
+    /// Works out what can be before the transaction that works them in.
+    pub(crate) async fn ready(self: Box<Self>, ctx: &Context) -> Result<Ready> {
+        let Self { run, batch, .. } = &*self;
+        let known = Known::read(ctx, run.project, &batch.groups, batch.at).await?;
+        let mut reader = ctx.store.db().read().await?;
+        let looked = Looked::up(&mut reader, run, batch).await?;
+        drop(reader);
+        let foreseen = match looked {
+            Some(looked) => Foreseen::of(run.clone(), looked, batch, &known)?,
+            None => None,
+        };
+        Ok(Ready { found: self, known, foreseen })
+    }
+}
+
+/// Calls of a run that are ready to be worked in together.
+pub(crate) struct Ready {
+    found: Box<Found>,
+    known: Known,
+    foreseen: Option<Foreseen>,
+}
+
+impl Ready {
+    /// Works them into their locked run, which the caller closes, and then
+    /// [clears](crate::stage::inbox::clear) what is left of them. `false`, and nothing was
+    /// done, when another process has worked some of them in since they were read.
+    pub(crate) async fn fold(
+        self,
+        ctx: &Context,
+        session: &mut Session,
+        locked: &mut LockedRun,
+    ) -> Result<bool> {
+        let Self { found, known, foreseen } = self;
+        let Found { run, most, waiting, batch } = *found;
+        // Whoever takes calls of a run away makes a new version of it.
+        if locked.run.version != run.version {
+            // A call is compared whole, as SQLite gives ids that are free again to others.
+            let still = rows::of_run(session, run.project, run.id, most).await?;
+            if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
+                return Ok(false);
+            }
+        }
+        batch.fold(ctx, session, locked, &known, foreseen).await?;
+        Ok(true)
+    }
+}
+
+/// What is stored of the tests of a batch, all of which are known and have no result in
+/// the run yet.
+struct Looked {
+    tests: Resolved,
+    stored: Stored,
+    /// Of the slot the batch came through.
+    leg: Leg,
+}
+
+impl Looked {
+    /// Looks it up; `None` when there is something to be made or changed.
+    async fn up(session: &mut Session, run: &RunRow, batch: &Batch) -> Result<Option<Self>> {
+        if batch.groups.is_empty() {
+            return Ok(None);
+        }
+        let identities = batch_apply::identities(&batch.groups);
+        let tests = test_cases::resolved(session, run.project, &identities, run.order_at).await?;
+        let Some(tests) = tests else { return Ok(None) };
+        let cases = tests.ids.values().map(|id| id.get()).collect();
+        let (rows, predecessors) =
+            executions::of_batch_with_predecessors(session, place_of(run), cases).await?;
+        if !rows.is_empty() {
+            return Ok(None);
+        }
+        let slots = slots::of_run(session, run.project, run.id).await?;
+        let leg = slots.iter().find(|row| row.id == batch.slot).map(Leg::of);
+        let stored = Stored { predecessors, ..Stored::default() };
+        Ok(leg.map(|leg| Self { tests, stored, leg }))
+    }
+}
+
+/// What a batch will make of its run as it was read.
+struct Foreseen {
+    draft: Draft,
+    /// What the feed tells of the results, by index of the entry.
+    events: HashMap<usize, NewEvent>,
+    /// The version of the run.
+    version: i64,
+    /// Of the slot the batch came through.
+    leg: Leg,
+}
+
+impl Foreseen {
+    /// Works it out; `None` when the run is full, which is told by whoever holds it.
+    fn of(mut run: RunRow, looked: Looked, batch: &Batch, known: &Known) -> Result<Option<Self>> {
+        let Looked { tests, stored, leg } = looked;
+        let Batch { groups, evidence, told, .. } = batch;
+        let (place, files) = (place_of(&run), HashMap::new());
+        let basis = Basis { place, leg, known, resolved: &tests, evidence, files: &files };
+        let mut draft = Draft::of(basis, stored, groups)?;
+        match draft.number(&mut run) {
+            Err(QueryError::Store(StoreError::RunFull)) => return Ok(None),
+            numbered => numbered?,
+        }
+        let event = |(index, row)| Some((index, run_events::test_completed(row, told.get(&index)?)));
+        let events = draft.states().filter_map(event).collect();
+        Ok(Some(Self { draft, events, version: run.version, leg }))
+    }
+
+    /// Whether it can be written to the locked run. Whoever adds results to a run makes a
+    /// new version of it. Others change rows of results without one, but of these tests
+    /// there were none.
+    fn holds(&self, run: &RunRow, leg: Leg) -> bool {
+        (self.version, self.leg) == (run.version, leg)
+    }
+}
+
+/// Calls of one slot that are worked in together.
+struct Batch {
+    ids: Vec<i64>,
+    slot: SlotId,
+    /// When the last of them came.
+    at: Timestamp,
+    groups: Vec<Group>,
+    told: HashMap<usize, Told>,
+    evidence: HashMap<usize, EvidenceSlice>,
+    packs: BTreeSet<PackId>,
+    /// Those of them that are made of the evidence of a call.
+    unmade: BTreeMap<PackId, UnmadePack>,
+    requests: Captured,
+    /// What the feed tells of each call: its passing events, then its results up to
+    /// an index.
+    order: Vec<(Vec<NewEvent>, usize)>,
+}
+
+impl Batch {
+    /// The first of those that wait, `None` for none.
+    fn of(waiting: &[WaitingCall]) -> Result<Option<Self>> {
+        let Some(first) = waiting.first() else { return Ok(None) };
+        let mut batch = Self {
+            ids: Vec::new(),
+            slot: first.slot,
+            at: first.at,
+            groups: Vec::new(),
+            told: HashMap::new(),
+            evidence: HashMap::new(),
+            packs: BTreeSet::new(),
+            unmade: BTreeMap::new(),
+            requests: Captured::default(),
+            order: Vec::new(),
+        };
+        let (mut requests, mut count) = (Vec::with_capacity(waiting.len()), 0);
+        for call in waiting.iter().filter(|call| call.slot == first.slot) {
+            let brought = Brought::of(&call.body)?;
+            count += brought.entries.len();
+            if !batch.ids.is_empty() && count > ENTRIES_PER_TRANSACTION {
+                break;
+            }
+            requests.push(batch.take(call, brought));
+        }
+        batch.groups = attempt_merge::group(requests);
+        Ok(Some(batch))
+    }
+
+    /// Takes a call; answers its entries, which are numbered after those that are
+    /// there.
+    fn take(&mut self, call: &WaitingCall, brought: Brought) -> Vec<TestCaseEntry> {
+        let Brought { mut entries, mut shown, frames, requests, passing } = brought;
+        let first = self.order.last().map_or(0, |(_, end)| *end);
+        let mut end = first;
+        for entry in &mut entries {
+            let shown = shown.remove(&entry.index);
+            entry.index += first;
+            end = end.max(entry.index + 1);
+            self.told.insert(entry.index, Told::of(entry, shown));
+        }
+        if let Some(pack) = call.pack {
+            self.packs.insert(pack);
+            if let Some(bytes) = call.evidence_bytes {
+                let slices = i64::try_from(frames.len()).unwrap_or(i64::MAX);
+                self.unmade.insert(pack, UnmadePack { call: call.id, slices, bytes });
+            }
+            self.evidence
+                .extend(slices(&frames, pack).into_iter().map(|(index, slice)| (first + index, slice)));
+        }
+        self.requests.absorb(requests, first);
+        self.order.push((passing, end));
+        self.ids.push(call.id);
+        self.at = self.at.max(call.at);
+        entries
+    }
+
+    /// Works the calls into their locked run, which the caller closes.
+    async fn fold(
+        self,
+        ctx: &Context,
+        session: &mut Session,
+        locked: &mut LockedRun,
+        known: &Known,
+        foreseen: Option<Foreseen>,
+    ) -> Result<()> {
+        let Self { ids, slot, at, groups, told, evidence, packs, unmade, requests, order } = self;
+        let project = locked.run.project;
+        match locked.admit(slot, at) {
+            // They were acknowledged before the run ended, and are late results of it.
+            Ok(()) | Err(QueryError::Life(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let leg = Leg::of(locked.slot(slot)?);
+        let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, leg));
+        let (drafted, mut events) =
+            foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.draft), foreseen.events));
+        let lanes = locked.lanes.clone();
+        let mut target = Target {
+            run: &mut locked.run,
+            lanes: &lanes,
+            is_fresh: false,
+            leg,
+            known,
+            drafted,
+            evidence: &evidence,
+            requests: &requests,
+            files: &HashMap::new(),
+            now: at,
+        };
+        let folded = batch_apply::fold(session, &mut target, &groups).await?;
+        locked.growth.test_cases += folded.new_test_cases;
+        locked.growth.open_clusters += folded.open_clusters;
+        let has_changed = !folded.changed.is_empty();
+        let mut changed: HashMap<usize, _> = folded.changed.into_iter().collect();
+        let mut index = 0;
+        for (passing, end) in order {
+            passing.into_iter().for_each(|event| locked.note(event));
+            for index in std::mem::replace(&mut index, end)..end {
+                if let (Some(row), Some(told)) = (changed.remove(&index), told.get(&index)) {
+                    let event = events.remove(&index);
+                    locked.note(event.unwrap_or_else(|| run_events::test_completed(&row, told)));
+                }
+            }
+        }
+        locked.settle(at, None, &ctx.patience);
+        if has_changed {
+            locked.note(run_events::run_progress(&locked.run));
+        }
+        for pack in packs.difference(&folded.used_packs).filter(|pack| !unmade.contains_key(pack)) {
+            evidence::let_go(session, project, *pack, at).await?;
+        }
+        let made = unmade.into_iter().filter(|(pack, _)| folded.used_packs.contains(pack));
+        let made: Vec<UnmadePack> = made.map(|(_, made)| made).collect();
+        let run = locked.run.id;
+        rows::make_packs(session, project, run, &made).await?;
+        Ok(rows::let_go(session, project, run, locked.slot_mut(slot)?, ids).await?)
+    }
+}

@@ -1,0 +1,122 @@
+//! What follows the end of a run: its numbers are counted anew from its rows,
+//! and its feed is let go.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::time::Timestamp;
+use callboard_store::jobs::Payload;
+use callboard_store::{StoreError, boxed, executions, feed, intake as kept, storage};
+use serde::{Deserialize, Serialize};
+
+use crate::aggregate::aggregation::{self, Pace};
+use crate::complete::cluster_verification::verify;
+use crate::complete::expiry::date_run;
+use crate::receive::write_coalescer;
+use crate::stage::inbox;
+use crate::transaction::run_transaction::LockedRun;
+use crate::{Context, QueryError, Result};
+
+/// How long the feed of a final run is kept, ms.
+const FEED_AFTER_END_MS: i64 = 60 * 60 * 1000;
+
+/// The work after the end of a run; once per run, whichever way it ended.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Completion {
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+}
+
+impl Payload for Completion {
+    const KIND: &'static str = "completion";
+}
+
+impl Completion {
+    pub(crate) fn key(&self) -> String {
+        format!("run:{}:completion", self.run)
+    }
+}
+
+/// The numbers of a run that changed after its end, or was cancelled.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Recompute {
+    /// Project.
+    pub project: ProjectId,
+    /// Run.
+    pub run: RunId,
+}
+
+impl Payload for Recompute {
+    const KIND: &'static str = "recompute";
+}
+
+impl Recompute {
+    /// One per change of the run.
+    pub(crate) fn key(&self, version: i64) -> String {
+        format!("run:{}:recompute:{version}", self.run)
+    }
+}
+
+/// What a check of a run's numbers found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checked {
+    /// There is no such run any more.
+    Gone,
+    /// The stored numbers are those of the rows.
+    Right,
+    /// They were not, and are now.
+    Repaired,
+}
+
+/// Counts what waits of the run, counts the run from its rows and repairs what is stored when it differs,
+/// while no results arrive as far as that can be waited for.
+/// Once the run is final its feed is kept for one more hour, and the failures
+/// that its tests no longer show are judged.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+#[boxed]
+pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
+    inbox::fold(ctx, project, run).await?;
+    aggregation::count_until(ctx, project, run, Pace::InLulls).await?;
+    ctx.turns.lull(write_coalescer::SHORT_PATIENCE).await;
+    let checked = recount(ctx, project, run, now).await?;
+    verify(ctx, project, run, now).await?;
+    Ok(checked)
+}
+
+async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
+    let mut session = ctx.store.db().begin().await?;
+    let mut locked = match LockedRun::lock(&mut session, project, run).await {
+        Err(QueryError::Store(StoreError::RunGone)) => return Ok(Checked::Gone),
+        locked => locked?,
+    };
+    // What is asked comes first: what is written after it goes to the database together.
+    let sums = executions::sums(&mut session, project, run).await?;
+    // What a project keeps is locked before its days, as whoever attaches a report does.
+    storage::recount_run(&mut session, project, run, now).await?;
+    locked.compare(&mut session).await?;
+    date_run(&mut session, &locked.run).await?;
+    let is_over = locked.run.status.is_final();
+    if is_over {
+        feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
+    }
+    let is_counted = sums.totals.total_tests > 0;
+    let stored = (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms);
+    let counted = (sums.totals, sums.tests_ms, sums.wasted_ms, sums.lost_ms);
+    let checked = if !is_counted && !locked.run.totals_from_rows || stored == counted {
+        session.commit().await?;
+        Checked::Right
+    } else {
+        tracing::warn!(%run, ?stored, ?counted, "the numbers of a run differed from its rows and were repaired");
+        (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms) = counted;
+        locked.run.totals_from_rows = true;
+        locked.settle(now, None, &ctx.patience);
+        locked.close(session, now).await?;
+        Checked::Repaired
+    };
+    if is_over {
+        kept::forget(ctx.store.db(), project, run).await?;
+    }
+    Ok(checked)
+}

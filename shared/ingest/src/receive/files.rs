@@ -1,0 +1,264 @@
+//! Files on their way into a run: what kind they are, and the link between
+//! their bytes and the attempt they belong to.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_domain::time::Timestamp;
+use callboard_store::blobs::{self, BlobRow, StagedBlob};
+use callboard_store::db::Session;
+use callboard_store::executions::{self, RunPlace};
+use callboard_store::files::{self, Dimensions, FileKind, NewFile};
+
+use crate::{Context, Result};
+
+/// A file received for one entry of a submission.
+#[derive(Debug)]
+pub struct IncomingFile {
+    /// Index of the entry in the submitted list.
+    pub entry: usize,
+    /// What the client called it: a trace, or an attachment.
+    pub hint: FileKindHint,
+    /// Name the test gave it.
+    pub name: String,
+    /// Type the client told.
+    pub content_type: String,
+    /// Name of the client's file.
+    pub original_name: Option<String>,
+    /// The bytes.
+    pub staged: StagedBlob,
+}
+
+/// How the client sent a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKindHint {
+    /// As a trace.
+    Trace,
+    /// As an attachment.
+    Attachment,
+}
+
+/// A file whose bytes are in the object store.
+#[derive(Debug, Clone)]
+pub(crate) struct PublishedFile {
+    pub(crate) entry: usize,
+    pub(crate) kind: FileKind,
+    pub(crate) name: String,
+    pub(crate) content_type: String,
+    pub(crate) original_name: Option<String>,
+    pub(crate) size: u64,
+    pub(crate) dimensions: Option<Dimensions>,
+    pub(crate) blob: BlobRow,
+}
+
+impl PublishedFile {
+    /// A trace that was sent before, for an entry that only named it.
+    pub(crate) fn stored_trace(entry: usize, title: &str, blob: BlobRow) -> Self {
+        Self {
+            entry,
+            kind: FileKind::Trace,
+            name: "trace".to_owned(),
+            content_type: "application/zip".to_owned(),
+            original_name: Some(format!("{title}.zip")),
+            size: blob.size,
+            dimensions: None,
+            blob,
+        }
+    }
+}
+
+/// Puts the bytes of a file under their final key.
+pub(crate) async fn publish(
+    ctx: &Context,
+    project: ProjectId,
+    file: IncomingFile,
+    now: Timestamp,
+) -> Result<PublishedFile> {
+    let content_type =
+        recognise(&file.staged.head, file.original_name.as_deref().unwrap_or(&file.name), &file.content_type);
+    let size = file.staged.size;
+    let kind = match file.hint {
+        FileKindHint::Trace => FileKind::Trace,
+        FileKindHint::Attachment => {
+            let name = file.original_name.as_deref().unwrap_or(&file.name);
+            kind_of(&content_type, name, &file.content_type)
+        }
+    };
+    let dimensions = (kind == FileKind::Screenshot).then(|| dimensions(&file.staged.head)).flatten();
+    let blob = file.staged.publish(&ctx.store, project, &content_type, now).await?;
+    Ok(PublishedFile {
+        entry: file.entry,
+        kind,
+        name: file.name,
+        content_type,
+        original_name: file.original_name,
+        size,
+        dimensions,
+        blob,
+    })
+}
+
+/// How wide and high a picture is by its head; `None` where the head does not
+/// tell, or tells what no screen shows.
+fn dimensions(head: &[u8]) -> Option<Dimensions> {
+    let size = imagesize::blob_size(head).ok()?;
+    let dimensions =
+        Dimensions { width: i32::try_from(size.width).ok()?, height: i32::try_from(size.height).ok()? };
+    (dimensions.width > 0 && dimensions.height > 0).then_some(dimensions)
+}
+
+/// Files that were new to their attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Linked {
+    pub(crate) traces: i64,
+    pub(crate) others: i64,
+}
+
+/// Locks the contents of files that are linked next, so that calls with the same
+/// files in another order do not lock each other out.
+pub(crate) async fn lock_contents(
+    session: &mut Session,
+    project: ProjectId,
+    files: &[&PublishedFile],
+) -> Result<()> {
+    let contents: BTreeSet<i64> = files.iter().map(|file| file.blob.id.get()).collect();
+    Ok(blobs::lock(session, project, contents.into_iter().collect()).await?)
+}
+
+/// Links files to an attempt, given as repetition and retry, and counts them
+/// on its execution.
+pub(crate) async fn link_all(
+    session: &mut Session,
+    place: RunPlace,
+    execution: ExecutionId,
+    (repetition, retry): (i64, i64),
+    published: &[PublishedFile],
+    now: Timestamp,
+) -> Result<Linked> {
+    let mut linked = Linked::default();
+    for file in published {
+        let new = NewFile {
+            run: place.run,
+            execution,
+            repetition,
+            retry,
+            kind: file.kind,
+            name: file.name.clone(),
+            content_type: file.content_type.clone(),
+            original_name: file.original_name.clone(),
+            size: file.size,
+            dimensions: file.dimensions,
+            blob: file.blob.id,
+        };
+        match files::link(session, place.project, &new, now).await? {
+            Some(FileKind::Trace) => linked.traces += 1,
+            Some(_) => linked.others += 1,
+            None => {}
+        }
+    }
+    if linked != Linked::default() {
+        executions::count_files(session, place.project, execution, linked.traces, linked.others).await?;
+    }
+    Ok(linked)
+}
+
+/// Types that a browser may show inline, by file extension.
+const BY_EXTENSION: [(&str, &str); 14] = [
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("webm", "video/webm"),
+    ("mp4", "video/mp4"),
+    ("zip", "application/zip"),
+    ("json", "application/json"),
+    ("txt", "text/plain"),
+    ("log", "text/plain"),
+    ("md", "text/markdown"),
+    ("html", "text/html"),
+    ("svg", "image/svg+xml"),
+];
+/// The type of bytes of which nothing is known.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+/// Types that are text and therefore have no magic number.
+const TEXT_TYPES: [&str; 5] =
+    ["application/json", "text/plain", "text/markdown", "text/html", "image/svg+xml"];
+
+/// The content type the server goes by: the magic number first; for text,
+/// which has none, what the client or the extension says out of a short list;
+/// else unknown bytes.
+#[must_use]
+pub fn recognise(head: &Bytes, name: &str, told: &str) -> String {
+    if let Some(found) = infer::get(head) {
+        let found = found.mime_type();
+        // Markup is told apart from other text only by guessing; text rules apply to it.
+        if !TEXT_TYPES.contains(&found) && found != "text/xml" {
+            return found.to_owned();
+        }
+    }
+    let told = told.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if TEXT_TYPES.contains(&told.as_str()) {
+        return told;
+    }
+    let text = by_extension(name).filter(|content_type| TEXT_TYPES.contains(content_type));
+    text.unwrap_or(UNKNOWN_TYPE).to_owned()
+}
+
+/// Whether an attachment is a screenshot, a video or neither: by the type that
+/// was recognised, and where nothing was, by what the client told of it, or the
+/// extension when it told no type. A drawing is a page of its own.
+#[must_use]
+pub fn kind_of(recognised: &str, name: &str, told: &str) -> FileKind {
+    let told = told.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let content_type = match (recognised, told.as_str()) {
+        (UNKNOWN_TYPE, "" | UNKNOWN_TYPE) => by_extension(name).unwrap_or_default(),
+        (UNKNOWN_TYPE, told) => told,
+        (recognised, _) => recognised,
+    };
+    if content_type.starts_with("image/") && content_type != "image/svg+xml" {
+        FileKind::Screenshot
+    } else if content_type.starts_with("video/") {
+        FileKind::Video
+    } else {
+        FileKind::Attachment
+    }
+}
+
+fn by_extension(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    let extension = extension.to_ascii_lowercase();
+    BY_EXTENSION.iter().find(|(known, _)| *known == extension).map(|(_, content_type)| *content_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_decide_before_names_do() {
+        let png = Bytes::from_static(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
+        assert_eq!(recognise(&png, "shot.html", "text/html"), "image/png");
+        let text = Bytes::from_static(b"hello");
+        assert_eq!(recognise(&text, "note", "text/plain; charset=utf-8"), "text/plain");
+        assert_eq!(recognise(&text, "shot.png", "image/png"), "application/octet-stream");
+        assert_eq!(recognise(&text, "data.json", ""), "application/json");
+        assert_eq!(recognise(&text, "x.exe", "application/x-msdownload"), "application/octet-stream");
+    }
+
+    #[test]
+    fn a_picture_is_one_by_its_bytes_or_by_what_is_told_of_it() {
+        let kind = |head: &'static [u8], name: &str, told: &str| {
+            kind_of(&recognise(&Bytes::from_static(head), name, told), name, told)
+        };
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+        assert_eq!(kind(png, "shot", ""), FileKind::Screenshot);
+        assert_eq!(kind(b"\x01\x02", "shot", "image/x-portable-pixmap"), FileKind::Screenshot);
+        assert_eq!(kind(b"\x01\x02", "shot.PNG", ""), FileKind::Screenshot);
+        assert_eq!(kind(b"\x01\x02", "take", "video/quicktime"), FileKind::Video);
+        assert_eq!(kind(b"\x01\x02", "shot.png", "application/x-other"), FileKind::Attachment);
+        assert_eq!(kind(b"PK\x03\x04", "shot.png", "image/png"), FileKind::Attachment);
+        assert_eq!(kind(b"<svg/>", "a.svg", "image/svg+xml"), FileKind::Attachment);
+    }
+}
