@@ -7,7 +7,7 @@ use callboard_domain::retention::Overrides;
 use callboard_domain::run_life::Patience;
 use callboard_store::Store;
 
-use crate::receive::write_coalescer::Turns;
+use crate::stage::write_queue::Turns;
 
 /// The store, and how links to pages begin.
 #[derive(Debug, Clone)]

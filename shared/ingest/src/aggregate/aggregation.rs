@@ -26,8 +26,9 @@ use callboard_store::test_cases;
 use tokio::time::Instant;
 
 use crate::aggregate::rollup::{Counted, Tally, seen};
-use crate::receive::write_coalescer;
-use crate::transaction::run_transaction::{counted_in_project, counting_lanes};
+use crate::stage::write_queue;
+use crate::transaction::run_lanes::counting_lanes;
+use crate::transaction::run_transaction::counted_in_project;
 use crate::{Context, Result};
 use callboard_core::retry::repeated;
 
@@ -142,7 +143,7 @@ pub async fn count_until(ctx: &Context, project: ProjectId, run: RunId, pace: Pa
             return Ok(());
         }
         if pace == Pace::InLulls {
-            ctx.turns.lull(write_coalescer::PATIENCE).await;
+            ctx.turns.lull(write_queue::PATIENCE).await;
         }
         // Others may have counted what they held locked meanwhile, so whether more waits is asked anew.
         if count_some(ctx, project, Waiting::Over).await?.counted == 0 {

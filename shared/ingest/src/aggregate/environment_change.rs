@@ -26,8 +26,8 @@ use crate::aggregate::aggregation::{self, Pace};
 use crate::aggregate::rollup::{observed, rebuild_histories};
 use crate::recompare::comparison::compared_anew;
 use crate::recompare::following_runs::{Followed, queue_behind};
-use crate::resolve::run_resolution::{Lanes, open_lanes};
-use crate::transaction::run_transaction::{LockedRun, lanes_of_run};
+use crate::transaction::run_lanes::{Lanes, lanes_of_lane, lanes_of_run, open_lanes};
+use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, Entity, LifeRefusal, QueryError, Result};
 use callboard_core::Acting;
 use callboard_core::retry::repeated;
@@ -71,7 +71,7 @@ pub async fn move_run(
     }
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
     aggregation::count_until(ctx, project, run, Pace::AtOnce).await?;
-    let to = open_lanes(ctx, project, found.branch, environment.to_owned(), found.order_at).await?;
+    let to = open_lanes(&ctx.store, project, found.branch, environment.to_owned(), found.order_at).await?;
     repeated(|| move_to(ctx, acting, (project, run), &to)).await
 }
 
@@ -174,19 +174,6 @@ pub fn by_lane(rows: &[ExecutionRow]) -> BTreeMap<i64, Vec<ExecutionRow>> {
         lanes.entry(row.lane_id).or_default().push(row.clone());
     }
     lanes
-}
-
-/// The lanes in which executions of a lane count.
-pub(crate) async fn lanes_of_lane(
-    session: &mut Session,
-    project: ProjectId,
-    lane: i64,
-    order_at: Timestamp,
-) -> Result<Vec<i64>> {
-    let place = lanes::place_of(session, project, lane).await?;
-    let (branch, environment) = place.ok_or(StoreError::Damaged("an execution without its lane"))?;
-    let known = lanes::of_place(session, project, &branch, &environment).await?;
-    Ok(known.into_iter().filter(|lane| lane.counts(order_at)).map(|lane| lane.id).collect())
 }
 
 async fn move_rows(

@@ -21,21 +21,10 @@ use callboard_store::rollups::{self, BrowserDays, FolderDays, States, TestDays};
 use callboard_store::runs::RunRow;
 
 use crate::Result;
-use crate::apply::batch_apply::place_of;
 use crate::recompare::comparison;
 use crate::recompare::following_runs::{Followed, queue_behind};
 use crate::transaction::baseline;
-
-/// An execution before and after a submission.
-#[derive(Debug)]
-pub(crate) struct Change {
-    /// As it was stored; `None` for a new one.
-    pub(crate) before: Option<ExecutionRow>,
-    /// As it is now.
-    pub(crate) after: ExecutionRow,
-    /// File of the test.
-    pub(crate) file_path: String,
-}
+use crate::transaction::run_lanes::place_of;
 
 /// An execution as its lanes count it.
 pub(crate) fn observed(row: &ExecutionRow, run: &RunRow) -> Observation {

@@ -6,90 +6,29 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
-use callboard_domain::ids::{ExecutionId, PackId, ProjectId, TestCaseId};
+use callboard_domain::ids::{ExecutionId, PackId, TestCaseId};
 use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
-use callboard_store::lanes::{self, BrowserProject};
+use callboard_store::rollups;
 use callboard_store::rollups::EndpointPlace;
 use callboard_store::runs::RunRow;
-use callboard_store::test_cases::{self, Resolved, TestIdentity, TestMeta};
-use callboard_store::{StoreError, rollups};
+use callboard_store::test_cases::{self, TestIdentity, TestMeta};
 
-use crate::aggregate::rollup::Change;
+use crate::Result;
+use crate::apply::attachments::{PublishedFile, link_all, lock_contents};
 use crate::apply::attempt_merge::{Group, Leg};
 use crate::apply::clusters::Failures;
+use crate::apply::execution_change::Change;
 use crate::apply::execution_plan::{Basis, Draft, Stored};
 use crate::apply::execution_writer::{Held, write};
-use crate::receive::files::{PublishedFile, link_all, lock_contents};
-use crate::{Context, Result};
+use crate::apply::project_lookups::Known;
+use crate::transaction::run_lanes::place_of;
 
-/// What the chunks of one request need to know of their project. It is read
-/// before the transactions that use it, which nobody should wait for longer
-/// than needed.
-#[derive(Debug, Default)]
-pub(crate) struct Known {
-    /// Ids of browser projects by name.
-    browsers: HashMap<String, i64>,
-    /// Tests in quarantine, ascending.
-    aside: Vec<TestCaseId>,
-}
-
-impl Known {
-    /// Reads it. Browser projects of the groups that are not known are made, each in
-    /// a short transaction: one that is being made holds up everyone who makes
-    /// another.
-    pub(crate) async fn read(
-        ctx: &Context,
-        project: ProjectId,
-        groups: &[Group],
-        now: Timestamp,
-    ) -> Result<Self> {
-        if groups.is_empty() {
-            return Ok(Self::default());
-        }
-        let mut session = ctx.store.db().read().await?;
-        let (browsers, aside) = lanes::browsers_and_quarantine(&mut session, project, now).await?;
-        drop(session);
-        let mut known = Self::of(browsers, aside);
-        for (name, browser_name) in known.missing(groups) {
-            let mut session = ctx.store.db().begin().await?;
-            let id = lanes::browser(&mut session, project, name, browser_name).await?;
-            session.commit().await?;
-            known.browsers.insert(name.to_owned(), id);
-        }
-        Ok(known)
-    }
-
-    fn of(browsers: Vec<BrowserProject>, aside: Vec<TestCaseId>) -> Self {
-        Self { browsers: browsers.into_iter().map(|browser| (browser.name, browser.id)).collect(), aside }
-    }
-
-    /// The test and the browser project of a group.
-    pub(crate) fn series(&self, resolved: &Resolved, group: &Group) -> Result<(TestCaseId, i64)> {
-        let case = group.newest().and_then(|newest| resolved.ids.get(&newest.identity));
-        let browser = group.newest().and_then(|newest| self.browsers.get(newest.browser_project.as_str()));
-        let case = *case.ok_or(StoreError::Damaged("an unresolved test case"))?;
-        Ok((case, browser.copied().unwrap_or_default()))
-    }
-
-    /// Whether a test is in quarantine.
-    pub(crate) fn is_aside(&self, case: TestCaseId) -> bool {
-        self.aside.binary_search(&case).is_ok()
-    }
-
-    /// The browser projects of some groups that are not known, with their browsers.
-    fn missing<'g>(&self, groups: &'g [Group]) -> BTreeMap<&'g str, Option<&'g str>> {
-        let mut missing = BTreeMap::new();
-        for entry in groups.iter().filter_map(Group::newest) {
-            if !self.browsers.contains_key(&entry.browser_project) {
-                missing.entry(entry.browser_project.as_str()).or_insert(entry.browser_name.as_deref());
-            }
-        }
-        missing
-    }
-}
+/// Most entries one transaction takes; a larger submission is written in
+/// several, with the run held in `running` until the last.
+pub(crate) const ENTRIES_PER_TRANSACTION: usize = 2_000;
 
 /// What a chunk is folded into.
 pub(crate) struct Target<'a> {
@@ -126,8 +65,6 @@ pub(crate) struct Folded {
     pub(crate) changed: Vec<(usize, ExecutionRow)>,
     /// The packs of this submission that rows now point at.
     pub(crate) used_packs: BTreeSet<PackId>,
-    /// The pack of the submission, once rows point at it.
-    pub(crate) pack: Option<PackId>,
     /// How many more clusters of failures are open.
     pub(crate) open_clusters: i64,
 }
@@ -164,7 +101,6 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         executions: Vec::new(),
         changed: Vec::new(),
         used_packs,
-        pack: None,
         open_clusters: 0,
     };
     let (newest, mut changes): (Vec<usize>, Vec<Change>) =
@@ -199,11 +135,6 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         }
     }
     Ok(folded)
-}
-
-/// Where the rows of a run belong.
-pub(crate) fn place_of(run: &RunRow) -> RunPlace {
-    RunPlace { project: run.project, run: run.id, day: run.order_at.day(), lane_id: run.lane_id }
 }
 
 pub(crate) fn identities(groups: &[Group]) -> Vec<TestIdentity> {

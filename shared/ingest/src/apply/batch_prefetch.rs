@@ -18,12 +18,13 @@ use callboard_store::test_cases::{self, Resolved};
 use callboard_store::{StoreError, evidence, executions};
 
 use crate::apply::attempt_merge::{self, Group, Leg};
-use crate::apply::batch_apply::{self, Known, Target, place_of};
+use crate::apply::batch_apply::{self, ENTRIES_PER_TRANSACTION, Target};
 use crate::apply::execution_plan::{Basis, Draft, Stored};
-use crate::receive::batch_writer::ENTRIES_PER_TRANSACTION;
+use crate::apply::project_lookups::Known;
 use crate::stage::evidence_packing::slices;
-use crate::stage::inbox::Brought;
+use crate::stage::staged_request::Brought;
 use crate::transaction::run_events::{self, Told};
+use crate::transaction::run_lanes::place_of;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, QueryError, Result};
 
@@ -83,7 +84,7 @@ impl Found {
     /// Works out what can be before the transaction that works them in.
     pub(crate) async fn ready(self: Box<Self>, ctx: &Context) -> Result<Ready> {
         let Self { run, batch, .. } = &*self;
-        let known = Known::read(ctx, run.project, &batch.groups, batch.at).await?;
+        let known = Known::read(&ctx.store, run.project, &batch.groups, batch.at).await?;
         let mut reader = ctx.store.db().read().await?;
         let looked = Looked::up(&mut reader, run, batch).await?;
         drop(reader);
@@ -104,7 +105,7 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// Works them into their locked run, which the caller closes, and then
-    /// [clears](crate::stage::inbox::clear) what is left of them. `false`, and nothing was
+    /// [clears](crate::apply::pending::clear) what is left of them. `false`, and nothing was
     /// done, when another process has worked some of them in since they were read.
     pub(crate) async fn fold(
         self,

@@ -16,9 +16,9 @@ use callboard_store::runs::RunRow;
 use callboard_store::{jobs, projects};
 
 use crate::Result;
-use crate::aggregate::rollup::Change;
 use crate::apply::attempt_merge::Group;
-use crate::complete::completion::Recompute;
+use crate::apply::execution_change::Change;
+use crate::transaction::follow_up::Recompute;
 
 /// What failed in a batch, by fingerprint: fields and text of the first
 /// failure of each.

@@ -13,11 +13,11 @@ use callboard_store::runs::RunRow;
 use callboard_store::test_cases::Resolved;
 
 use crate::Result;
-use crate::aggregate::rollup::Change;
+use crate::apply::attachments::PublishedFile;
 use crate::apply::attempt_merge::{Group, Leg, Merged, has_evidence_of, merged, packs_of, repetition_of};
-use crate::apply::batch_apply::Known;
+use crate::apply::execution_change::Change;
 use crate::apply::locators::Sites;
-use crate::receive::files::PublishedFile;
+use crate::apply::project_lookups::Known;
 
 /// What a draft is made from.
 #[derive(Clone, Copy)]

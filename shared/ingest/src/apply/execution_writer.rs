@@ -16,10 +16,11 @@ use callboard_store::runs::RunRow;
 
 use crate::Result;
 use crate::aggregate::environment_change;
-use crate::aggregate::rollup::{Change, Counted, Tally, observed};
-use crate::apply::batch_apply::place_of;
+use crate::aggregate::rollup::{Counted, Tally, observed};
 use crate::apply::clusters;
+use crate::apply::execution_change::Change;
 use crate::recompare::comparison;
+use crate::transaction::run_lanes::place_of;
 
 /// The run whose executions change.
 pub(crate) struct Held<'a> {

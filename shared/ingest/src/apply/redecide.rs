@@ -8,11 +8,11 @@ use callboard_store::executions::{self, ExecutionRow};
 use callboard_store::test_cases;
 
 use crate::Result;
-use crate::aggregate::rollup::Change;
 use crate::apply::attempt_merge::{decided, stored_attempts};
-use crate::apply::batch_apply::place_of;
 use crate::apply::clusters::Failures;
+use crate::apply::execution_change::Change;
 use crate::apply::execution_writer::{Held, write};
+use crate::transaction::run_lanes::place_of;
 use crate::transaction::run_transaction::LockedRun;
 
 /// Judges executions of a locked run anew, and corrects whatever counts those

@@ -3,59 +3,18 @@
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_store::jobs::Payload;
 use callboard_store::{StoreError, boxed, executions, feed, intake as kept, storage};
-use serde::{Deserialize, Serialize};
 
 use crate::aggregate::aggregation::{self, Pace};
+use crate::apply::pending;
 use crate::complete::cluster_verification::verify;
 use crate::complete::expiry::date_run;
-use crate::receive::write_coalescer;
-use crate::stage::inbox;
+use crate::stage::write_queue;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, QueryError, Result};
 
 /// How long the feed of a final run is kept, ms.
 const FEED_AFTER_END_MS: i64 = 60 * 60 * 1000;
-
-/// The work after the end of a run; once per run, whichever way it ended.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Completion {
-    /// Project.
-    pub project: ProjectId,
-    /// Run.
-    pub run: RunId,
-}
-
-impl Payload for Completion {
-    const KIND: &'static str = "completion";
-}
-
-impl Completion {
-    pub(crate) fn key(&self) -> String {
-        format!("run:{}:completion", self.run)
-    }
-}
-
-/// The numbers of a run that changed after its end, or was cancelled.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Recompute {
-    /// Project.
-    pub project: ProjectId,
-    /// Run.
-    pub run: RunId,
-}
-
-impl Payload for Recompute {
-    const KIND: &'static str = "recompute";
-}
-
-impl Recompute {
-    /// One per change of the run.
-    pub(crate) fn key(&self, version: i64) -> String {
-        format!("run:{}:recompute:{version}", self.run)
-    }
-}
 
 /// What a check of a run's numbers found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +36,9 @@ pub enum Checked {
 /// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
-    inbox::fold(ctx, project, run).await?;
+    pending::fold(ctx, project, run).await?;
     aggregation::count_until(ctx, project, run, Pace::InLulls).await?;
-    ctx.turns.lull(write_coalescer::SHORT_PATIENCE).await;
+    ctx.turns.lull(write_queue::SHORT_PATIENCE).await;
     let checked = recount(ctx, project, run, now).await?;
     verify(ctx, project, run, now).await?;
     Ok(checked)

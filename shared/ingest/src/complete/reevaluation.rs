@@ -13,8 +13,8 @@ use callboard_store::{StoreError, boxed};
 use serde::{Deserialize, Serialize};
 
 use crate::apply::attempt_merge::{decided, stored_attempts};
-use crate::apply::batch_apply::place_of;
 use crate::apply::redecide::redecide;
+use crate::transaction::run_lanes::place_of;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, QueryError, Result};
 

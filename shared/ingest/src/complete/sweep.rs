@@ -8,8 +8,8 @@ use callboard_domain::time::Timestamp;
 use callboard_store::{StoreError, boxed, runs};
 
 use crate::aggregate::aggregation::{self, COUNT_WITHIN_MS};
+use crate::apply::pending;
 use crate::apply::shard_retry;
-use crate::stage::inbox;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, QueryError, Result};
 
@@ -36,7 +36,7 @@ pub async fn sweep_stale_runs(ctx: &Context, now: Timestamp) -> Result<Swept> {
     let shortest = patience.stale_ms.min(patience.finalizing_ms).min(patience.shard_wait_ms);
     let since = Timestamp(now.millis() - shortest);
     // What a process left that has ended is a sign of life as well.
-    if let Err(error) = inbox::settle(ctx).await {
+    if let Err(error) = pending::settle(ctx).await {
         tracing::warn!(%error, "results that wait could not be worked into their runs");
     }
     // Nobody else counts what clients left that give no sign of life.

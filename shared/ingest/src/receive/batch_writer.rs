@@ -9,21 +9,20 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::runs::{self, RunRow};
 
+use crate::apply::attachments::PublishedFile;
 use crate::apply::attempt_merge::{Group, Leg};
-use crate::apply::batch_apply::{self, Folded, Known, Target};
+use crate::apply::batch_apply::{self, ENTRIES_PER_TRANSACTION, Target};
+use crate::apply::project_lookups::Known;
 use crate::receive::entries::Parts;
-use crate::receive::files::PublishedFile;
 use crate::resolve::run_metadata::{self, Plan};
-use crate::resolve::run_resolution::{Lanes, Opened, Opening, Place};
+use crate::resolve::run_resolution::{Opened, Opening, Place};
 use crate::stage::evidence_packing::Packed;
 use crate::transaction::run_events;
+use crate::transaction::run_lanes::Lanes;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{QueryError, Result};
 use callboard_core::retry;
 
-/// Most entries one transaction takes; a larger submission is written in
-/// several, with the run held in `running` until the last.
-pub(crate) const ENTRIES_PER_TRANSACTION: usize = 2_000;
 /// Times a batch looks for its place when another call changed it.
 const PLACE_ATTEMPTS: u32 = 16;
 
@@ -54,7 +53,9 @@ struct Step {
     run: RunRow,
     slot: SlotId,
     is_known: bool,
-    folded: Folded,
+    /// The pack of its evidence, once rows point at it.
+    pack: Option<PackId>,
+    executions: Vec<(usize, ExecutionId)>,
 }
 
 impl<'a> Writer<'a> {
@@ -76,24 +77,24 @@ impl<'a> Writer<'a> {
             let run = self.begun.map(|(run, _)| run).or(self.known);
             let part = parts.next(ctx, project, run, now).await?;
             (self.packed, self.recorded) = (part.packed, None);
-            let known = Known::read(ctx, project, &part.groups, now).await?;
+            let known = Known::read(&ctx.store, project, &part.groups, now).await?;
             let mut chunks = chunks(&part.groups).into_iter().peekable();
             while let Some(groups) = chunks.next() {
                 let is_last = part.is_last && chunks.peek().is_none();
                 let step = self.step_or_retry(groups, &known, is_last).await?;
-                self.recorded = self.recorded.or(step.folded.pack);
+                self.recorded = self.recorded.or(step.pack);
                 if self.begun.is_none() {
                     self.begun = Some((step.run.id, step.slot));
                     is_known = step.is_known;
                 }
-                executions.extend(step.folded.executions);
+                executions.extend(step.executions);
                 if is_last {
                     return Ok(Written { run: step.run, is_known, executions });
                 }
             }
             if self.recorded.is_none() {
                 // Nothing in it was news.
-                self.packed.discard(ctx, None).await;
+                self.packed.discard(&ctx.store, None).await;
             }
         }
     }
@@ -163,9 +164,9 @@ impl<'a> Writer<'a> {
             files: &self.files,
             now,
         };
-        let mut folded = batch_apply::fold(&mut session, &mut target, groups).await?;
+        let folded = batch_apply::fold(&mut session, &mut target, groups).await?;
         let place = (project, locked.run.id);
-        self.packed.record(&mut session, place, &placed, &mut folded, now).await?;
+        let pack = self.packed.record(&mut session, place, &placed, &folded.used_packs, now).await?;
         locked.growth.test_cases += folded.new_test_cases;
         locked.growth.open_clusters += folded.open_clusters;
         let mut ended_at = None;
@@ -182,7 +183,7 @@ impl<'a> Writer<'a> {
             locked.note(run_events::run_progress(&locked.run));
         }
         let run = locked.close(session, now).await?;
-        Ok(Some(Step { run, slot, is_known, folded }))
+        Ok(Some(Step { run, slot, is_known, pack, executions: folded.executions }))
     }
 
     async fn place(&self) -> Result<(Place, Lanes)> {
@@ -194,7 +195,7 @@ impl<'a> Writer<'a> {
     /// fails here is logged: the submission's own outcome is what counts.
     pub(crate) async fn clean_up(&self, failure: Option<&QueryError>) {
         if self.recorded.is_none() {
-            self.packed.discard(self.opening.ctx, failure).await;
+            self.packed.discard(&self.opening.ctx.store, failure).await;
         }
         if let Some((run, slot)) = self.begun.filter(|_| failure.is_some())
             && let Err(error) = self.interrupt(run, slot).await

@@ -9,7 +9,7 @@ use callboard_store::runs::tokens;
 
 use serde_json::json;
 
-use crate::stage::inbox;
+use crate::apply::pending;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, LifeRefusal, Result};
 use callboard_core::Acting;
@@ -26,7 +26,7 @@ pub async fn cancel(
     run: RunId,
 ) -> Result<()> {
     let now = acting.now;
-    inbox::fold(ctx, project.get(), run).await?;
+    pending::fold(ctx, project.get(), run).await?;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project.get(), run).await?;
     if locked.run.status.is_final() {

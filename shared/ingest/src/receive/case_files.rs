@@ -12,9 +12,10 @@ use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
 use callboard_store::{boxed, projects, test_cases};
 
+use crate::apply::attachments::{PublishedFile, link_all, lock_contents};
+use crate::apply::pending;
 use crate::receive::attachment_matching::{Chosen, Sent, choose};
-use crate::receive::files::{IncomingFile, PublishedFile, link_all, lock_contents, publish};
-use crate::stage::inbox;
+use crate::receive::files::{IncomingFile, publish};
 use crate::stage::run_token::{self, Bearer};
 use crate::transaction::run_events;
 use crate::transaction::run_transaction::LockedRun;
@@ -90,7 +91,7 @@ pub async fn stored_traces(
 /// [`QueryError::NotFound`], [`QueryError::Token`].
 #[boxed]
 pub async fn may_feed(ctx: &Context, run: RunId, token: Option<&str>, now: Timestamp) -> Result<()> {
-    run_token::recognise(ctx, run, token, TokenKind::Stream, now).await.map(|_| ())
+    run_token::recognise(&ctx.store, run, token, TokenKind::Stream, now).await.map(|_| ())
 }
 
 /// Notes that a client of a run is sending: a long upload is a sign of life.
@@ -100,7 +101,7 @@ pub async fn may_feed(ctx: &Context, run: RunId, token: Option<&str>, now: Times
 #[boxed]
 pub async fn is_sending(ctx: &Context, run: RunId, token: &str, now: Timestamp) -> Result<()> {
     let Bearer { project, slot, .. } =
-        run_token::recognise(ctx, run, Some(token), TokenKind::Stream, now).await?;
+        run_token::recognise(&ctx.store, run, Some(token), TokenKind::Stream, now).await?;
     let mut session = ctx.store.db().begin().await?;
     runs::touch(&mut session, project, run, now).await?;
     slots::touch(&mut session, project, slot, now).await?;
@@ -245,7 +246,7 @@ async fn find(
     let project = bearer.project;
     bearer.refuse_early()?;
     drop(session);
-    inbox::fold(ctx, project, run).await?;
+    pending::fold(ctx, project, run).await?;
     let mut session = ctx.store.db().read().await?;
     let row = runs::get(&mut session, project, run).await?;
     let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;

@@ -2,7 +2,7 @@
 //! part by part from the file in which a large body lies.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::ingest::{BodyError, StoredCases, TestCaseEntry};
@@ -10,13 +10,10 @@ use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
 
 use crate::apply::attempt_merge::{self, Group};
-use crate::receive::batch_writer::ENTRIES_PER_TRANSACTION;
-use crate::stage::evidence_packing::{Packed, Packing};
+use crate::apply::batch_apply::ENTRIES_PER_TRANSACTION;
+use crate::stage::evidence_packing::Packed;
+use crate::stage::stored_entries::{PART_BYTES, read_stored, unreadable};
 use crate::{Context, Result};
-
-/// Most bytes of test cases that are read from a file at a time: one transaction
-/// takes them, and memory holds what they become.
-pub(crate) const PART_BYTES: u64 = 6 * 1024 * 1024;
 
 /// The test cases of a batch, one entry per attempt.
 #[derive(Debug)]
@@ -119,46 +116,15 @@ impl Parts {
         let (entries, packed, is_last) = match self {
             Self::Parsed(entries) => {
                 let mut entries = entries.take().unwrap_or_default();
-                let packed = Packed::write(ctx, project, known, &mut entries, now).await?;
+                let packed = Packed::write(&ctx.store, project, known, &mut entries, now).await?;
                 (entries, packed, true)
             }
             Self::Stored { cases, left } => {
                 let positions = left.pop_front().unwrap_or_default();
                 let (entries, packing, ()) = read_stored(cases, positions, (), |(), _| {}).await?;
-                (entries, Packed::placed(ctx, project, known, packing, now).await?, left.is_empty())
+                (entries, Packed::placed(&ctx.store, project, known, packing, now).await?, left.is_empty())
             }
         };
         Ok(Part { groups: attempt_merge::group(vec![entries]), packed, is_last })
     }
-}
-
-/// Reads entries one after the other, off the async threads; the evidence of each
-/// is packed before the next one is read, after `look` has seen it.
-pub(crate) async fn read_stored<T: Send + 'static>(
-    cases: &Arc<Mutex<StoredCases>>,
-    positions: Vec<usize>,
-    mut seen: T,
-    mut look: impl FnMut(&mut T, &TestCaseEntry) + Send + 'static,
-) -> Result<(Vec<TestCaseEntry>, Packing, T)> {
-    let cases = Arc::clone(cases);
-    let read = tokio::task::spawn_blocking(move || {
-        let mut cases = cases.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut packing = Packing::default();
-        let mut entries = Vec::with_capacity(positions.len());
-        for position in positions {
-            let mut entry = cases.read(position).map_err(unreadable)?;
-            look(&mut seen, &entry);
-            if let Some(evidence) = entry.evidence.take() {
-                packing.add(entry.index, &evidence)?;
-            }
-            entries.push(entry);
-        }
-        Ok((entries, packing, seen))
-    });
-    read.await.map_err(|_| StoreError::Damaged("test cases could not be read"))?
-}
-
-pub(crate) fn unreadable(error: BodyError) -> StoreError {
-    tracing::error!(%error, "a body that lies in a file could not be read");
-    StoreError::Damaged("a body that lies in a file could not be read")
 }

@@ -155,7 +155,7 @@ pub async fn begin(
     fields: &RunFields,
     now: Timestamp,
 ) -> Result<Ticket> {
-    let bearer = run_token::recognise(ctx, run, token, TokenKind::Setup, now).await?;
+    let bearer = run_token::recognise(&ctx.store, run, token, TokenKind::Setup, now).await?;
     let Bearer { project, slot, .. } = bearer;
     let lanes = run_metadata::better_lanes(ctx, project, run, fields).await?;
     let mut session = ctx.store.db().begin().await?;

@@ -16,11 +16,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::aggregate::aggregation;
 use crate::apply::batch_prefetch::{Look, Ready};
-use crate::receive::entries;
+use crate::apply::pending;
 use crate::receive::write_coalescer;
 use crate::resolve::run_metadata::{self, Plan};
-use crate::stage::inbox::{self, Call};
+use crate::stage::inbox;
 use crate::stage::run_token::{self, Bearer, Claim, Fed, Sender};
+use crate::stage::staged_request::Call;
+use crate::stage::stored_entries::unreadable;
 use crate::transaction::run_events;
 use crate::transaction::run_transaction::{ACTIVITY_STEP_MS, LockedRun};
 use crate::{Context, QueryError, Result};
@@ -59,10 +61,10 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
         begun.iter().map(run_events::test_begun).chain(steps.iter().map(run_events::step)).collect();
     let sender = claim.sender();
     let kept = if size <= SMALL_BYTES && ctx.turns.knows(sender) {
-        let call = Call::small(ctx, passing, entries, claim.keys.clone())?;
+        let call = Call::small(&ctx.store, passing, entries, claim.keys.clone())?;
         write_coalescer::keep(ctx, claim, call).await
     } else {
-        inbox::keep_asking_first(ctx, &claim, passing, entries).await
+        inbox::keep_asking_first(&ctx.store, &claim, passing, entries).await
     };
     let inserted = apply_kept(ctx, run, sender, kept).await?;
     Ok(EventsTaken { processed, inserted, ignored, warnings: completes.warnings })
@@ -88,11 +90,11 @@ pub async fn stored_events(
         named.map(|named| (cases, named))
     });
     let named = named.await.map_err(|_| StoreError::Damaged("results could not be read"))?;
-    let (cases, keys) = named.map_err(entries::unreadable)?;
+    let (cases, keys) = named.map_err(unreadable)?;
     let claim = Claim::of(run, stream_token.as_deref(), keys, now)?;
     let passing =
         begun.iter().map(run_events::test_begun).chain(steps.iter().map(run_events::step)).collect();
-    let kept = inbox::keep_stored(ctx, &claim, passing, cases).await;
+    let kept = inbox::keep_stored(&ctx.store, &claim, passing, cases).await;
     let inserted = apply_kept(ctx, run, claim.sender(), kept).await?;
     Ok(EventsTaken { processed, inserted, ignored, warnings: completes.warnings })
 }
@@ -103,10 +105,10 @@ async fn apply_kept(ctx: &Context, run: RunId, sender: Sender, kept: Result<Fed>
     let Fed { project, goes_on, inserted, .. } = kept?;
     let _arrival = ctx.turns.arrival();
     if goes_on {
-        ctx.turns.fold_soon(ctx, project, run).await;
+        write_coalescer::fold_soon(ctx, project, run).await;
     } else {
         // The answer says that the run goes on again.
-        inbox::fold(ctx, project, run).await?;
+        pending::fold(ctx, project, run).await?;
     }
     Ok(inserted)
 }
@@ -158,7 +160,7 @@ fn key_of(entry: &TestCaseEntry, repetition: u32) -> i64 {
 /// [`QueryError::NotFound`], [`QueryError::Token`], [`QueryError::Life`].
 #[boxed]
 pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Timestamp) -> Result<RunStatus> {
-    let bearer = run_token::recognise(ctx, run, token, TokenKind::Stream, now).await?;
+    let bearer = run_token::recognise(&ctx.store, run, token, TokenKind::Stream, now).await?;
     let Bearer { project, slot, .. } = bearer;
     let mut session = ctx.store.db().read().await?;
     let row = runs::get(&mut session, project, run).await?;
@@ -199,7 +201,7 @@ pub async fn finish(
     fields: &RunFields,
     now: Timestamp,
 ) -> Result<RunStatus> {
-    let bearer = run_token::recognise(ctx, run, token, TokenKind::Stream, now).await?;
+    let bearer = run_token::recognise(&ctx.store, run, token, TokenKind::Stream, now).await?;
     let status = match finish_with_the_last(ctx, run, bearer, fields, now).await {
         Ok(Some(status)) => status,
         Err(QueryError::Store(error)) if error.is_unavailable() && !error.is_conflict() => {
@@ -210,7 +212,7 @@ pub async fn finish(
             if let Err(error) = apart {
                 tracing::debug!(%error, %run, "a client's end and its last results are worked in apart");
             }
-            inbox::fold(ctx, bearer.project, run).await?;
+            pending::fold(ctx, bearer.project, run).await?;
             finish_alone(ctx, run, bearer, fields, now).await?
         }
     };
@@ -229,7 +231,7 @@ async fn finish_with_the_last(
     now: Timestamp,
 ) -> Result<Option<RunStatus>> {
     let _turn = ctx.turns.to_fold(run).await;
-    let last = match Look::of(ctx, bearer.project, run, inbox::MOST_ROWS, &mut None).await? {
+    let last = match Look::of(ctx, bearer.project, run, pending::MOST_ROWS, &mut None).await? {
         Look::Nothing => None,
         Look::Found(found) if found.is_all() => Some(found.ready(ctx).await?),
         Look::Found(_) | Look::OfNobody => return Ok(None),
@@ -283,7 +285,7 @@ async fn finish_once(
     }
     let status = locked.close(session, now).await?.status;
     if has_last {
-        inbox::clear(ctx, project, run).await;
+        pending::clear(ctx, project, run).await;
     }
     Ok(Some(status))
 }

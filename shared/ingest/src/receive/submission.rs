@@ -14,12 +14,13 @@ use callboard_store::{Reservation, StoreError};
 use callboard_store::{blobs, boxed, projects};
 
 use crate::aggregate::aggregation;
+use crate::apply::attachments::PublishedFile;
+use crate::apply::pending;
 use crate::receive::batch_writer::{Writer, Written};
 use crate::receive::entries::Entries;
-use crate::receive::files::{self, IncomingFile, PublishedFile};
+use crate::receive::files::{self, IncomingFile};
 use crate::resolve::run_resolution::{Opening, Purpose};
 use crate::resolve::start_keys::batch_keys;
-use crate::stage::inbox;
 use crate::{Context, Result};
 
 /// What a client sends about a whole run.
@@ -166,7 +167,7 @@ async fn write_submission(
     let missing_traces = add_stored(ctx, project, &named_traces, &mut entries, &mut files).await?;
     let known = opening.look(&mut ctx.store.db().read().await?).await?.run();
     if let Some(run) = known {
-        inbox::fold(ctx, project, run).await?;
+        pending::fold(ctx, project, run).await?;
     }
     let mut parts = entries.into_parts();
     let mut writer = Writer::new(opening, span, files, known);

@@ -13,7 +13,7 @@ use callboard_store::runs::{self, RunDetails, RunRow};
 use serde_json::{Map, Value};
 
 use crate::recompare::whole_runs;
-use crate::resolve::run_resolution::{Lanes, json, open_lanes};
+use crate::transaction::run_lanes::{Lanes, open_lanes};
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, Result};
 
@@ -110,7 +110,7 @@ pub(crate) async fn better_lanes(
     if (&branch, &environment) == (&row.branch, &row.environment) {
         return Ok(None);
     }
-    open_lanes(ctx, project, branch, environment, row.order_at).await.map(Some)
+    open_lanes(&ctx.store, project, branch, environment, row.order_at).await.map(Some)
 }
 
 /// The columns that are written when one of them changed.
@@ -189,4 +189,9 @@ fn merged(mut details: RunDetails, fields: &RunFields, is_sharded: bool) -> RunD
         details.setup_steps = json(&fields.setup_steps);
     }
     details
+}
+
+/// Values made of strings, numbers and lists have a JSON text.
+pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> Option<String> {
+    serde_json::to_string(value).ok()
 }

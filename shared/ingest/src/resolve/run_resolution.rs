@@ -9,21 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::ingest::RunFields;
-use callboard_domain::lane::lanes_of;
 use callboard_domain::run_life::{
     EndReason, Joining, Newest, Patience, SUPERSEDE_AFTER_MS, Slot, SlotState, Slots,
 };
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
+use callboard_store::StoreError;
 use callboard_store::db::Session;
 use callboard_store::ids::{self, Kind};
 use callboard_store::runs::groups::{self, GroupKey};
 use callboard_store::runs::slots::{self, FoundSlot, SlotKeys, SlotRow};
 use callboard_store::runs::{self, NewRun, RunDetails};
-use callboard_store::{StoreError, lanes};
 
 use crate::apply::shard_retry;
-use crate::resolve::run_metadata;
+use crate::resolve::run_metadata::{self, json};
+use crate::transaction::run_lanes::{Lanes, open_lanes};
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, Result};
 
@@ -77,16 +77,6 @@ impl Place {
             Self::New { .. } => None,
         }
     }
-}
-
-/// The lanes of a run that may not exist yet.
-pub(crate) struct Lanes {
-    pub(crate) branch: String,
-    pub(crate) environment: String,
-    /// Ids, ascending.
-    pub(crate) ids: Vec<i64>,
-    /// The most specific of them.
-    pub(crate) own: i64,
 }
 
 /// A slot that is open.
@@ -244,7 +234,7 @@ impl Opening<'_> {
                 (branch, self.fields.environment.clone().unwrap_or_default(), self.start)
             }
         };
-        open_lanes(self.ctx, self.project, branch, environment, at).await
+        open_lanes(&self.ctx.store, self.project, branch, environment, at).await
     }
 
     /// Opens the slot; `None` when meanwhile the call belongs elsewhere than
@@ -485,50 +475,4 @@ impl Opening<'_> {
         }
         Ok(superseded)
     }
-}
-
-/// Values made of strings, numbers and lists have a JSON text.
-pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> Option<String> {
-    serde_json::to_string(value).ok()
-}
-
-/// The lanes of a branch and an environment, made where they are missing, each
-/// in a short transaction of its own.
-pub(crate) async fn open_lanes(
-    ctx: &Context,
-    project: ProjectId,
-    branch: String,
-    environment: String,
-    at: Timestamp,
-) -> Result<Lanes> {
-    let word = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let known = lanes::of_place(&mut ctx.store.db().read().await?, project, &branch, &environment).await?;
-    if known.len() == lanes_of(word(&branch).as_deref(), word(&environment).as_deref()).len()
-        && let Some(own) = known.iter().max_by_key(|lane| lane.kind)
-    {
-        let own = own.id;
-        let ids = known.into_iter().filter(|lane| lane.counts(at)).map(|lane| lane.id).collect();
-        return Ok(Lanes { branch, environment, ids, own });
-    }
-    let mut ids = Vec::with_capacity(4);
-    let mut own = 0;
-    for key in lanes_of(word(&branch).as_deref(), word(&environment).as_deref()) {
-        let found = lanes::find_counting(&mut ctx.store.db().read().await?, project, &key).await?;
-        let counts = found.is_none_or(|lane| lane.counts(at));
-        // The most specific lane comes last.
-        own = match found {
-            Some(lane) => lane.id,
-            None => {
-                let mut session = ctx.store.db().begin().await?;
-                let id = lanes::lane(&mut session, project, &key, at).await?;
-                session.commit().await?;
-                id
-            }
-        };
-        if counts {
-            ids.push(own);
-        }
-    }
-    ids.sort_unstable();
-    Ok(Lanes { branch, environment, ids, own })
 }

@@ -24,8 +24,9 @@ use callboard_store::{feed, jobs, lanes, quarantine};
 
 use crate::Result;
 use crate::apply::clusters::recount_new;
-use crate::complete::completion::Recompute;
-use crate::transaction::run_transaction::{LockedRun, contribution, counted_in_project, lanes_of_run};
+use crate::transaction::follow_up::Recompute;
+use crate::transaction::run_lanes::lanes_of_run;
+use crate::transaction::run_transaction::{LockedRun, contribution, counted_in_project};
 use crate::transaction::search_words::run_words;
 
 /// Executions that are read at a time.

@@ -19,10 +19,11 @@ use callboard_store::{StoreError, quarantine, test_cases};
 
 use crate::Result;
 use crate::aggregate::aggregation;
-use crate::aggregate::environment_change::{by_lane, lanes_of_lane};
+use crate::aggregate::environment_change::by_lane;
 use crate::aggregate::rollup::{rebuild_histories, seen};
 use crate::apply::clusters::recount_new;
-use crate::transaction::run_transaction::{contribution, lanes_of_run};
+use crate::transaction::run_lanes::{lanes_of_lane, lanes_of_run};
+use crate::transaction::run_transaction::contribution;
 
 /// Hides runs of a project for a deletion: from now on nobody finds them and
 /// nothing can be sent to them. With `takes_back` their own share of the

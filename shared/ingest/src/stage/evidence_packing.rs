@@ -1,6 +1,6 @@
 //! Evidence of a request on its way into one pack.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
@@ -8,13 +8,12 @@ use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{PackId, ProjectId, RunId};
 use callboard_domain::ingest::TestCaseEntry;
 use callboard_domain::time::Timestamp;
-use callboard_store::StoreError;
 use callboard_store::db::Session;
 use callboard_store::evidence::{self, FilledPack, Frame, PackWriter, WrittenPack};
 use callboard_store::ids::{self, Kind};
+use callboard_store::{Store, StoreError};
 
-use crate::apply::batch_apply::Folded;
-use crate::{Context, QueryError, Result};
+use crate::{QueryError, Result};
 
 /// The evidence of a request, not recorded yet.
 #[derive(Debug, Default)]
@@ -84,7 +83,7 @@ impl Packed {
     /// Packs the evidence of all entries, failing attempts first, and takes it
     /// out of the entries. What is too large to go with the rows is written.
     pub(crate) async fn write(
-        ctx: &Context,
+        store: &Store,
         project: ProjectId,
         known: Option<RunId>,
         entries: &mut [TestCaseEntry],
@@ -97,12 +96,12 @@ impl Packed {
         // Compressing megabytes would hold up other requests of this thread.
         let packed = tokio::task::spawn_blocking(move || Packing::of(&evidence));
         let packed = packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
-        Self::placed(ctx, project, known, packed, now).await
+        Self::placed(store, project, known, packed, now).await
     }
 
     /// [`Packed::write`] of evidence that was packed already.
     pub(crate) async fn placed(
-        ctx: &Context,
+        store: &Store,
         project: ProjectId,
         known: Option<RunId>,
         packing: Packing,
@@ -116,7 +115,7 @@ impl Packed {
             let bytes = PackedBytes::WithRows { pack, frames };
             return Ok(Self { bytes, requests, reserved: None });
         }
-        let mut session = ctx.store.db().begin().await?;
+        let mut session = store.db().begin().await?;
         let (run, reserved) = match known {
             Some(run) => (run, None),
             None => {
@@ -126,7 +125,7 @@ impl Packed {
         };
         let announced = evidence::announce(&mut session, project, run, now).await?;
         session.commit().await?;
-        let pack = pack.write(&ctx.store, announced).await?;
+        let pack = pack.write(store, announced).await?;
         Ok(Self { bytes: PackedBytes::InObject { pack, frames }, requests, reserved })
     }
 
@@ -191,36 +190,37 @@ impl Packed {
         })
     }
 
-    /// Records the pack in the first transaction whose rows point at it.
+    /// Records the pack in the first transaction whose rows point at it; answers
+    /// which pack that is, if they do.
     pub(crate) async fn record(
         &self,
         session: &mut Session,
         place: (ProjectId, RunId),
         placed: &Placed,
-        folded: &mut Folded,
+        used_packs: &BTreeSet<PackId>,
         now: Timestamp,
-    ) -> Result<()> {
-        folded.pack = placed.pack.filter(|pack| folded.used_packs.contains(pack));
-        match (&self.bytes, folded.pack.filter(|_| !placed.is_recorded)) {
+    ) -> Result<Option<PackId>> {
+        let used = placed.pack.filter(|pack| used_packs.contains(pack));
+        match (&self.bytes, used.filter(|_| !placed.is_recorded)) {
             (PackedBytes::WithRows { pack, .. }, Some(id)) => pack.keep(session, place, id, now).await?,
             (PackedBytes::InObject { pack, .. }, Some(_)) => {
                 evidence::record(session, place.0, place.1, pack, now).await?;
             }
             _ => {}
         }
-        Ok(())
+        Ok(used)
     }
 
     /// Removes a pack that no row points at. What fails here is logged: the
     /// request's own outcome is what counts.
-    pub(crate) async fn discard(&self, ctx: &Context, failure: Option<&QueryError>) {
+    pub(crate) async fn discard(&self, store: &Store, failure: Option<&QueryError>) {
         // A connection that broke may have broken after the commit: then rows
         // point at the pack, and an object too many is better than one too few.
         let may_be_committed = matches!(failure,
             Some(QueryError::Store(error)) if error.is_unavailable() && !error.is_conflict());
         if let PackedBytes::InObject { pack, .. } = &self.bytes
             && !may_be_committed
-            && let Err(error) = evidence::discard(&ctx.store, pack).await
+            && let Err(error) = evidence::discard(store, pack).await
         {
             tracing::warn!(%error, "an evidence pack that nothing points at could not be removed");
         }
@@ -230,7 +230,7 @@ impl Packed {
     /// have been kept.
     pub(crate) async fn let_go(
         &self,
-        ctx: &Context,
+        store: &Store,
         project: ProjectId,
         failure: &QueryError,
         now: Timestamp,
@@ -240,7 +240,7 @@ impl Packed {
             return;
         }
         let gone = async {
-            let mut session = ctx.store.db().begin().await?;
+            let mut session = store.db().begin().await?;
             evidence::let_go(&mut session, project, pack.id, now).await?;
             session.commit().await
         };

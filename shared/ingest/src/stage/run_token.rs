@@ -7,11 +7,12 @@ use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::run_life::EndReason;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
+use callboard_store::Store;
 use callboard_store::db::Session;
 use callboard_store::intake::Admitted;
 use callboard_store::runs::tokens::{self, CheckedToken, Feeder, Minter, TokenHash, TokenKind};
 
-use crate::{Context, Entity, LifeRefusal, QueryError, Result, TokenRefusal};
+use crate::{Entity, LifeRefusal, QueryError, Result, TokenRefusal};
 
 /// The client that sent a token.
 #[derive(Debug, Clone, Copy)]
@@ -50,13 +51,13 @@ impl Bearer {
 /// Recognises a client of a run by its token, in the order of the contract:
 /// sent at all, a run at all, minted for this.
 pub(crate) async fn recognise(
-    ctx: &Context,
+    store: &Store,
     run: RunId,
     token: Option<&str>,
     kind: TokenKind,
     now: Timestamp,
 ) -> Result<Bearer> {
-    recognise_in(&mut ctx.store.db().read().await?, run, token, kind, now).await
+    recognise_in(&mut store.db().read().await?, run, token, kind, now).await
 }
 
 /// [`recognise`] on a connection that is read from further.
@@ -117,9 +118,9 @@ impl Claim {
 }
 
 /// [`recognise`] for somebody who brings results.
-pub(crate) async fn recognise_feeder(ctx: &Context, claim: &Claim) -> Result<Fed> {
+pub(crate) async fn recognise_feeder(store: &Store, claim: &Claim) -> Result<Fed> {
     let Claim { run, token, keys, at } = claim;
-    let mut session = ctx.store.db().read().await?;
+    let mut session = store.db().read().await?;
     let Feeder { token: checked, known } =
         tokens::check_feeder(&mut session, *run, *token, keys.clone(), *at).await?;
     let bearer = admitted(*run, *token, checked, TokenKind::Stream)?;
@@ -159,6 +160,6 @@ fn admitted(run: RunId, hash: TokenHash, checked: Option<CheckedToken>, kind: To
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
-pub async fn holds_token(ctx: &Context, run: RunId, token: &str, now: Timestamp) -> Result<ProjectId> {
-    Ok(recognise(ctx, run, Some(token), TokenKind::Stream, now).await?.project)
+pub async fn holds_token(store: &Store, run: RunId, token: &str, now: Timestamp) -> Result<ProjectId> {
+    Ok(recognise(store, run, Some(token), TokenKind::Stream, now).await?.project)
 }

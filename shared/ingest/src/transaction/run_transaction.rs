@@ -8,7 +8,6 @@
 use std::collections::BTreeSet;
 
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
-use callboard_domain::lane::lanes_of;
 use callboard_domain::run_life::{EndReason, Patience, Slot, SlotState, Slots};
 use callboard_domain::status::RunStatus;
 use callboard_domain::suite_size::expected_tests;
@@ -16,17 +15,18 @@ use callboard_domain::time::Timestamp;
 use callboard_domain::totals::Totals;
 use callboard_store::db::Session;
 use callboard_store::feed::{self, NewEvent};
-use callboard_store::lanes::{self, CountingLane};
+use callboard_store::lanes;
 use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, RunContribution};
 use callboard_store::runs::slots::{self, SlotRow};
 use callboard_store::runs::{self, RunDetails, RunRow, compared};
 use callboard_store::{StoreError, executions, jobs};
 
-use crate::complete::completion::{Completion, Recompute};
+use crate::transaction::follow_up::{Completion, Recompute};
 use crate::transaction::outcome::{never_passed_with_failures, spread, told_by};
 use crate::transaction::run_errors::{self, SlotError};
 use crate::transaction::run_events;
+use crate::transaction::run_lanes::counting_lanes;
 use crate::transaction::{baseline, search_words};
 use crate::{LifeRefusal, Result};
 
@@ -533,20 +533,6 @@ impl LockedRun {
         jobs::enqueue(session, &recompute.key(self.run.version), Some(project), &recompute, now).await?;
         Ok(())
     }
-}
-
-/// The lanes a stored run counts in, ascending. They were made when the run
-/// was; those whose numbers were let go since are left out.
-pub(crate) async fn lanes_of_run(session: &mut Session, run: &RunRow) -> Result<Vec<i64>> {
-    counting_lanes(run, &lanes::of_place(session, run.project, &run.branch, &run.environment).await?)
-}
-
-/// The same by all lanes of its place.
-pub(crate) fn counting_lanes(run: &RunRow, known: &[CountingLane]) -> Result<Vec<i64>> {
-    if known.len() != lanes_of(Some(&run.branch), Some(&run.environment)).len() {
-        return Err(StoreError::Damaged("a run without its lanes").into());
-    }
-    Ok(known.iter().filter(|lane| lane.counts(run.order_at)).map(|lane| lane.id).collect())
 }
 
 /// Executions of a run among those of its project: all of one that is over,

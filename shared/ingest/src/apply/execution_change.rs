@@ -1,0 +1,14 @@
+//! What a submission changes of an execution.
+
+use callboard_store::executions::ExecutionRow;
+
+/// An execution before and after a submission.
+#[derive(Debug)]
+pub(crate) struct Change {
+    /// As it was stored; `None` for a new one.
+    pub(crate) before: Option<ExecutionRow>,
+    /// As it is now.
+    pub(crate) after: ExecutionRow,
+    /// File of the test.
+    pub(crate) file_path: String,
+}
