@@ -279,7 +279,7 @@ fn takes_type(route: &Route, headers: &HeaderMap) -> Result<(), ApiError> {
 async fn settle(state: &AppState, route: &Route) {
     if route.tells_of_results()
         && state.schema_is_current().await.unwrap_or(false)
-        && let Err(error) = callboard_ingest::settle(&state.background()).await
+        && let Err(error) = callboard_ingest::apply_all_pending(&state.background()).await
     {
         tracing::warn!(%error, "results that wait could not be worked into their runs");
     }

@@ -14,7 +14,7 @@ use callboard_auth::limits::{self, CounterNames};
 use callboard_auth::sealed::StoredSecrets;
 use callboard_auth::{FileGrants, Identity, Origin, RouteId, Scheme};
 use callboard_domain::time::Timestamp;
-use callboard_ingest::Turns;
+use callboard_ingest::WriteCoalescer;
 use callboard_query::accounts::enabling;
 use callboard_query::limits::Limits;
 use callboard_query::{Context, Links, QueryError};
@@ -89,7 +89,7 @@ struct Process {
     authentication_has_begun: AtomicBool,
     auth_mode: AuthMode,
     mounted: Mutex<BTreeSet<RouteId>>,
-    turns: Turns,
+    write_coalescer: WriteCoalescer,
     streams: StreamSlots,
     stopping: watch::Sender<bool>,
 }
@@ -131,9 +131,9 @@ impl AppState {
                 authentication_has_begun: AtomicBool::new(false),
                 auth_mode: AuthMode::default(),
                 mounted: Mutex::default(),
-                turns: match config.platform {
-                    Platform::Server => Turns::default(),
-                    Platform::Lambda => Turns::at_once(),
+                write_coalescer: match config.platform {
+                    Platform::Server => WriteCoalescer::default(),
+                    Platform::Lambda => WriteCoalescer::at_once(),
                 },
                 streams: StreamSlots::new(config.sse_max_streams, config.sse_max_per_identity),
                 stopping: watch::Sender::new(false),
@@ -174,7 +174,7 @@ impl AppState {
             retention: Arc::clone(&self.config.retention),
             retention_grace_ms: self.config.retention_grace_ms,
             deletion_grace_ms: self.config.deletion_grace_ms,
-            turns: self.process.turns.clone(),
+            write_coalescer: self.process.write_coalescer.clone(),
         }
     }
 

@@ -7,7 +7,7 @@ use callboard_domain::retention::Overrides;
 use callboard_domain::run_life::Patience;
 use callboard_store::Store;
 
-use crate::stage::write_queue::Turns;
+use crate::stage::write_queue::WriteCoalescer;
 
 /// The store, and how links to pages begin.
 #[derive(Debug, Clone)]
@@ -24,6 +24,6 @@ pub struct Context {
     pub retention_grace_ms: i64,
     /// How long what a person deletes can be restored, ms; 0 when it cannot.
     pub deletion_grace_ms: i64,
-    /// Who waits in this process to write results of runs that go on.
-    pub turns: Turns,
+    /// What the requests of this process share that stream results.
+    pub write_coalescer: WriteCoalescer,
 }

@@ -23,11 +23,13 @@ mod revert;
 mod stage;
 mod transaction;
 
-pub use aggregate::aggregation::{Pace, count_until, counted, counted_in};
+pub use aggregate::aggregation::{
+    Priority, count_until, read_session_with_fresh_aggregates, read_session_with_fresh_aggregates_in,
+};
 pub use aggregate::environment_change::{MoveExecutions, by_lane, move_executions, move_run};
 pub use aggregate::mass_failure::remember_mass_failure;
 pub use apply::attempt_merge::stored_attempts;
-pub use apply::pending::{fold, settle};
+pub use apply::pending::{apply_all_pending, apply_pending_for_run};
 pub(crate) use callboard_core::{Entity, LifeRefusal, QueryError, Result, TokenRefusal};
 pub use complete::cluster_verification::series_since;
 pub use complete::completion::{Checked, check_run};
@@ -52,7 +54,7 @@ pub use recompare::whole_runs::{CompareProject, compare_project, queue_project};
 pub use revert::restoring::restore_run;
 pub use revert::rollup_reversal::{hide_runs, uncount, uncount_endpoints};
 pub use stage::run_token::holds_token;
-pub use stage::write_queue::Turns;
+pub use stage::write_queue::WriteCoalescer;
 pub use transaction::follow_up::{Completion, Recompute};
 pub use transaction::run_events::{MAX_ERROR_CHARS, progress_of};
 pub use transaction::search_words::run_words;

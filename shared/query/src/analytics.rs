@@ -25,7 +25,7 @@ use crate::projects::{self, Told};
 use crate::shapes::{ProjectRef, RunBrief, Tendency};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
-use callboard_ingest::counted_in;
+use callboard_ingest::read_session_with_fresh_aggregates_in;
 
 pub use browsers::{BrowserMatrix, BrowserRow, browser_matrix};
 pub use insights::{InsightItem, insights};
@@ -149,7 +149,7 @@ pub async fn portfolio(
     let environment = query.lane.environment.as_deref();
     let found = projects::overview(ctx, &query.scope(scope), environment, None, query.limit).await?;
     let ids: Vec<ProjectId> = found.items.iter().map(|item| ProjectId(item.reference.id)).collect();
-    let mut session = counted_in(ctx, Some(&ids)).await?;
+    let mut session = read_session_with_fresh_aggregates_in(ctx, Some(&ids)).await?;
     let mut of_branch = match query.lane.branch.as_deref() {
         Some(branch) => {
             let ids = found.items.iter().map(|overview| overview.reference.id).collect();

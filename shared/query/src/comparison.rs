@@ -18,7 +18,7 @@ use crate::runs::required_run;
 use crate::shapes::RunBrief;
 use crate::shapes::words::{ChangeWord, TestStatusWord};
 use crate::{Context, Result, baseline};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 /// What a run is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -143,7 +143,7 @@ pub async fn compare(
     after: Option<ChangeKey>,
     limit: usize,
 ) -> Result<Option<Comparison>> {
-    let mut session = counted(ctx, project.get()).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project.get()).await?;
     let head = required_run(&mut session, project.get(), run).await?;
     let base = match against {
         Against::Baseline => baseline::of_run(&mut session, &head).await?.map(|green| green.row),

@@ -33,7 +33,7 @@ use crate::page::{Slice, fetch};
 use crate::shapes::UserRef;
 use crate::{Context, Entity, QueryError, Result};
 use callboard_core::retry::repeated;
-use callboard_ingest::{Pace, count_until, fold, hide_runs};
+use callboard_ingest::{Priority, apply_pending_for_run, count_until, hide_runs};
 
 pub use callboard_store::deletions::DeletionState;
 pub use callboard_store::deletions::runs::RunsToDelete;
@@ -339,8 +339,8 @@ pub async fn delete_run(
         return Err(AdministrationRule::Pinned.into());
     }
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
-    fold(ctx, project, id).await?;
-    count_until(ctx, project, id, Pace::AtOnce).await?;
+    apply_pending_for_run(ctx, project, id).await?;
+    count_until(ctx, project, id, Priority::Immediate).await?;
     let label = run.label.unwrap_or_else(|| format!("#{id}"));
     repeated(|| hide_one(ctx, acting, (project, id), &label, effect)).await
 }
@@ -592,7 +592,7 @@ pub async fn delete_project(
     // What was accepted is part of its runs before nobody finds them any more.
     let waiting = intake::waiting(&mut ctx.store.db().read().await?, MOST_WAITING).await?;
     for (_, run) in waiting.into_iter().filter(|(project, _)| *project == id) {
-        fold(ctx, id, run).await?;
+        apply_pending_for_run(ctx, id, run).await?;
     }
     let mut session = ctx.store.db().begin().await?;
     let found = edit::lock(&mut session, id).await?;

@@ -28,7 +28,7 @@ use crate::shapes::{
 };
 use crate::test_cases::bare_tag;
 use crate::{Context, Entity, QueryError, Result, links, retention};
-use callboard_ingest::{counted, stored_attempts};
+use callboard_ingest::{read_session_with_fresh_aggregates, stored_attempts};
 pub use callboard_store::executions::Worker;
 pub use callboard_store::files::FileKind;
 
@@ -181,7 +181,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<Slice<ExecutionItem, ExecutionKey>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     required_run(&mut session, project, run).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let filter = filter_of(&mut session, project, run, query, &browsers).await?;
@@ -256,7 +256,7 @@ pub async fn count(
     query: &ExecutionQuery,
 ) -> Result<Total> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let filter = filter_of(&mut session, project, run, query, &browsers).await?;
     let counted = executions::count(&mut session, project, run, &filter, COUNTED_TO).await?;
@@ -365,7 +365,7 @@ pub async fn failing(
     limit: usize,
 ) -> Result<Slice<(ExecutionItem, RunBrief), i64>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let rows = executions::failing_of_project(&mut session, project, before, fetch(limit)).await?;
     let rows = Slice::cut(rows, limit, |row| row.id.get());
@@ -433,7 +433,7 @@ pub async fn detail(
     wanted: WantedAttempt,
 ) -> Result<ExecutionDetail> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let row = required_execution(&mut session, project, id).await?;
     let run = required_run(&mut session, project, row.run).await?;
     let owner = required(&mut session, project).await?;

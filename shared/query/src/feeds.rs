@@ -23,7 +23,7 @@ use crate::executions::show;
 use crate::runs::required_run;
 use crate::shapes::ExecutionItem;
 use crate::{Context, Result};
-use callboard_ingest::{MAX_ERROR_CHARS, fold, holds_token, progress_of};
+use callboard_ingest::{MAX_ERROR_CHARS, apply_pending_for_run, holds_token, progress_of};
 
 /// Results that are told again to a reader who comes late.
 const CATCH_UP: i64 = 2_000;
@@ -75,7 +75,7 @@ impl RunReader {
     /// [`crate::QueryError::NotFound`], [`crate::QueryError::Token`].
     #[boxed]
     pub async fn by_token(ctx: &Context, run: RunId, token: &str, now: Timestamp) -> Result<Self> {
-        Ok(Self { project: holds_token(ctx, run, token, now).await?, run })
+        Ok(Self { project: holds_token(&ctx.store, run, token, now).await?, run })
     }
 }
 
@@ -143,7 +143,7 @@ impl RunFeed {
     #[boxed]
     pub async fn next(&mut self, ctx: &Context, now: Timestamp) -> Result<RunMessages> {
         let RunReader { project, run } = self.reader;
-        fold(ctx, project, run).await?;
+        apply_pending_for_run(ctx, project, run).await?;
         let mut session = ctx.store.db().read().await?;
         let mut messages = Vec::new();
         // Read first: what is committed later is found among the events.

@@ -30,7 +30,7 @@ use crate::page::Slice;
 use crate::shapes::words::FlakyClassWord;
 use crate::test_cases::{LaneQuery, bare_tag};
 use crate::{Context, Entity, QueryError, Result};
-use callboard_ingest::{counted, counted_in};
+use callboard_ingest::{read_session_with_fresh_aggregates, read_session_with_fresh_aggregates_in};
 
 pub use classification::classify;
 pub use counting::counts;
@@ -264,7 +264,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<(Slice<FlakyTest, (i64, i64)>, usize)> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let Some(lane) = judged_lane(&mut session, project, &query.lane).await? else {
         return Ok((Slice { items: Vec::new(), next: None }, 0));
     };
@@ -318,7 +318,7 @@ pub async fn of_test(
     today: Day,
 ) -> Result<TestFlakiness> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let Some(lane) = judged_lane(&mut session, project, lane).await? else {
         return Ok(TestFlakiness::default());
     };
@@ -349,7 +349,7 @@ pub async fn leaders(
     limit: usize,
 ) -> Result<Vec<(ProjectId, FlakyTest)>> {
     let ids: Vec<ProjectId> = projects.iter().map(|project| project.get()).collect();
-    let mut session = counted_in(ctx, Some(&ids)).await?;
+    let mut session = read_session_with_fresh_aggregates_in(ctx, Some(&ids)).await?;
     let lanes = counting::judged_lanes(&mut session, &ids, asked, LEAST_LISTED).await?;
     let flaky: Vec<ProjectId> = lanes.keys().copied().collect();
     let settings = settings::effective_of(&mut session, &flaky).await?;

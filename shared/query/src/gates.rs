@@ -31,7 +31,7 @@ use crate::runs::required_run;
 use crate::shapes::words::RunStatusWord;
 use crate::shapes::{GateBrief, PinItem, UserRef};
 use crate::{Context, Entity, LifeRefusal, QueryError, Result};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 /// Failing tests that are listed for a required tag.
 const TESTS_PER_TAG: i64 = 20;
@@ -167,7 +167,7 @@ pub async fn judge(
     asked: Asked,
 ) -> Result<GateResult> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let row = required_run(&mut session, project, run).await?;
     let (policy, policy_name) = policy_of(&mut session, project, asked).await?;
     if !row.status.is_final() {

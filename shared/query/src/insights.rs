@@ -24,7 +24,7 @@ use crate::runs::required_run;
 use crate::shapes::{Totals, non_empty};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 /// Most tests in a list.
 const LISTED: usize = 20;
@@ -282,7 +282,7 @@ impl Read {
 /// [`crate::QueryError::NotFound`], [`crate::QueryError::Store`].
 #[boxed]
 pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<RunInsights> {
-    let mut session = counted(ctx, project.get()).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project.get()).await?;
     let row = required_run(&mut session, project.get(), run).await?;
     let green = baseline::of_run(&mut session, &row).await?;
     let new_clusters = clusters::reads::new_of_run(&mut session, project.get(), run, i64::MAX).await?;

@@ -24,7 +24,7 @@ use crate::shapes::non_empty;
 use crate::shapes::words::{RunStatusWord, TrendWord};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result, runs};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 /// Days of tests up to which a project is drawn file by file: so many rows are
 /// read for it.
@@ -213,7 +213,7 @@ pub async fn slow_tests(
     limit: usize,
 ) -> Result<Slice<SlowTest, (i64, i64)>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };
@@ -350,7 +350,7 @@ pub async fn spec_health(
     limit: usize,
 ) -> Result<(Slice<SpecHealth, (i64, String)>, SpecTotals)> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok((Slice { items: Vec::new(), next: None }, SpecTotals::default()));
     };

@@ -30,7 +30,7 @@ use crate::flakiness::settings::effective;
 use crate::page::{Slice, fetch};
 use crate::test_cases::LaneQuery;
 use crate::{Context, Entity, QueryError, Result};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 /// Bytes of the version of a plan.
 const VERSION_BYTES: usize = 8;
@@ -163,7 +163,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<QuarantineList> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let rows =
         quarantine::list(&mut session, project, query.is_active, query.before, now, fetch(limit)).await?;
     let page = Slice::cut(rows, limit, |row| row.id);
@@ -186,7 +186,7 @@ pub async fn of_test(
     now: Timestamp,
 ) -> Result<Option<Quarantine>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let open = quarantine::open(&mut session, project, case).await?;
     let active = open.filter(|row| row.expires_at.is_none_or(|at| at > now));
     Ok(show(&mut session, project, active.into_iter().collect(), now).await?.pop())
@@ -360,7 +360,7 @@ pub async fn set_aside(
 ) -> Result<(Quarantine, bool)> {
     let (project, now) = (project.get(), acting.now);
     // What came before does not count for its way out.
-    drop(counted(ctx, project).await?);
+    drop(read_session_with_fresh_aggregates(ctx, project).await?);
     let mut session = ctx.store.db().begin().await?;
     if test_cases::get(&mut session, project, wanted.case).await?.is_none() {
         return Err(QueryError::not_found(Entity::TestCase, wanted.case));
@@ -421,7 +421,7 @@ pub async fn release(
 ) -> Result<Quarantine> {
     let (project, now) = (project.get(), acting.now);
     let missing = || QueryError::not_found(Entity::TestCase, case);
-    drop(counted(ctx, project).await?);
+    drop(read_session_with_fresh_aggregates(ctx, project).await?);
     let mut session = ctx.store.db().begin().await?;
     let open = quarantine::open(&mut session, project, case).await?;
     let open = open.filter(|row| row.expires_at.is_none_or(|at| at > now)).ok_or_else(missing)?;

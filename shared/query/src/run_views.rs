@@ -23,7 +23,7 @@ use crate::runs::required_run;
 use crate::shapes::Totals;
 use crate::shapes::words::TestStatusWord;
 use crate::{Context, Result};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 pub use regression::{
     CodePlace, CommitRange, MetadataDifference, RegressionContext, RunPlace, SinceGreen, regression_context,
@@ -232,7 +232,7 @@ pub async fn rerun(
     limit: usize,
 ) -> Result<(Rerun, String)> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     required_run(&mut session, project, run).await?;
     let outcomes: &[Outcome] = match select {
         RerunSelect::Failed | RerunSelect::New => &[Outcome::Failed, Outcome::TimedOut],

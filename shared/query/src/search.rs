@@ -21,7 +21,7 @@ use crate::projects::visible;
 use crate::shapes::words::RunStatusWord;
 use crate::shapes::{ProjectRef, non_empty, shortened};
 use crate::{Context, Result};
-use callboard_ingest::counted_in;
+use callboard_ingest::read_session_with_fresh_aggregates_in;
 
 /// Index rows looked at for each kind of thing: several pages of what anybody
 /// looks through.
@@ -162,7 +162,7 @@ pub async fn search(
         );
         return Ok(SearchAnswer { hint, ..SearchAnswer::default() });
     }
-    let mut session = counted_in(ctx, scope.projects().as_deref()).await?;
+    let mut session = read_session_with_fresh_aggregates_in(ctx, scope.projects().as_deref()).await?;
     let asked = Asked::of(question, scope, now);
     let wants = |group: Group| groups.is_empty() || groups.contains(&group);
     let mut found = Findings::default();

@@ -22,7 +22,7 @@ use crate::links;
 use crate::page::{Slice, fetch};
 use crate::projects::required;
 use crate::shapes::{ProjectRef, TestCaseDetail, TestCaseItem};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 use crate::{Context, Entity, QueryError, Result};
 
@@ -158,7 +158,7 @@ pub async fn list(
     limit: usize,
 ) -> Result<Slice<TestCaseItem, CatalogueKey>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let found = query.lane.find(&mut session, project).await?;
     if query.is_of_others() {
         let lanes = lanes_of(&mut session, project, &query.lane, found.unwrap_or(NO_LANE)).await?;
@@ -195,7 +195,7 @@ pub async fn list(
 #[boxed]
 pub async fn count(ctx: &Context, project: Authorized<ProjectId>, query: &CatalogueQuery) -> Result<i64> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let found = query.lane.find(&mut session, project).await?;
     if query.is_of_others() {
         let wanted = query.filter_of_others();
@@ -263,7 +263,7 @@ pub async fn detail(
     lane: &LaneQuery,
 ) -> Result<TestCaseDetail> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let owner = required(&mut session, project).await?;
     // A lane nobody ran in has no row; no lane has the number -1.
     let shown = lane.find(&mut session, project).await?.unwrap_or(-1);

@@ -22,7 +22,7 @@ use crate::performance::NewestQuery;
 use crate::shapes::words::TimeoutKindWord;
 use crate::test_cases::LaneQuery;
 use crate::{Context, Result, settings};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 /// By what timeouts are judged in all projects.
 async fn rules(session: &mut Session) -> Result<TimeoutRules> {
@@ -81,7 +81,7 @@ pub async fn timeout_opportunities(
     limit: usize,
 ) -> Result<Slice<TimeoutRow, (i64, i64)>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let Some(lane) = query.lane.find(&mut session, project).await? else {
         return Ok(Slice { items: Vec::new(), next: None });
     };

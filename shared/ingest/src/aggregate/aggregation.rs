@@ -4,7 +4,7 @@
 //! Who writes results does not count them. A run says how far its executions
 //! are counted; the work that follows its end counts it, together with what else
 //! waits of the project, and whoever asks for numbers of tests counts first what waits of
-//! runs that are over ([`counted`]), so nobody sees a number that lags behind a
+//! runs that are over ([`read_session_with_fresh_aggregates`]), so nobody sees a number that lags behind a
 //! run they can see the end of. A run that goes on is counted every so often.
 
 use std::collections::hash_map::Entry;
@@ -25,7 +25,7 @@ use callboard_store::runs::counting::{self as runs, Waiting};
 use callboard_store::test_cases;
 use tokio::time::Instant;
 
-use crate::aggregate::rollup::{Counted, Tally, seen};
+use crate::aggregate::rollup::{AggregateDelta, Counted, seen};
 use crate::stage::write_queue;
 use crate::transaction::run_lanes::counting_lanes;
 use crate::transaction::run_transaction::counted_in_project;
@@ -34,32 +34,32 @@ use callboard_core::retry::repeated;
 
 /// Executions one transaction counts, and the states of tests it reads and
 /// writes for them, about: others who write wait for it.
-const MOST: usize = 2_000;
+const MAX_EXECUTIONS: usize = 2_000;
 /// Runs one transaction counts.
-const MOST_RUNS: i64 = 200;
+const MAX_RUNS: i64 = 200;
 /// Executions of one run that a transaction counts: what many runs have of the
 /// same tests is counted together, so the more of them wait the fewer of each.
-const OF_A_RUN: RangeInclusive<usize> = 100..=500;
+const EXECUTIONS_PER_RUN: RangeInclusive<usize> = 100..=500;
 /// Executions of a project that may wait while more come. Beyond that, who
 /// brings more counts as many.
-const MOST_WAITING: i64 = 200_000;
+const MAX_WAITING: i64 = 200_000;
 /// How long somebody who asks for numbers of tests waits for them to be counted:
-/// longer than counting [`MOST_WAITING`] takes, shorter than what gateways wait
+/// longer than counting [`MAX_WAITING`] takes, shorter than what gateways wait
 /// for an answer.
-const PATIENCE: Duration = Duration::from_secs(25);
+const FRESH_TIMEOUT: Duration = Duration::from_secs(25);
 /// How often they look again: what ends while others are counted may be told of.
-const GOES: usize = 2;
+const MAX_PASSES: usize = 2;
 /// How long the sweep counts one project.
-const AT_A_TIME: Duration = Duration::from_secs(10);
+const PROJECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many executions of a run that goes on wait to be counted.
-const TOGETHER: i64 = 1_000;
+const MIN_WAITING: i64 = 1_000;
 /// How long an execution of a run that goes on waits to be counted, ms, as long
 /// as its client gives signs of life.
 pub(crate) const COUNT_WITHIN_MS: i64 = 2_000;
 
 /// Whether executions of a run that goes on have waited for long enough.
-pub(crate) fn is_due(run: &RunRow, now: Timestamp) -> bool {
-    run.waiting() >= TOGETHER || has_waited(run, now)
+pub(crate) fn should_aggregate(run: &RunRow, now: Timestamp) -> bool {
+    run.waiting() >= MIN_WAITING || has_waited(run, now)
 }
 
 /// Whether an execution of a run has waited to be counted for too long.
@@ -72,10 +72,10 @@ pub(crate) fn has_waited(run: &RunRow, now: Timestamp) -> bool {
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
-pub async fn counted(ctx: &Context, project: ProjectId) -> Result<Session> {
-    let until = Instant::now() + PATIENCE;
+pub async fn read_session_with_fresh_aggregates(ctx: &Context, project: ProjectId) -> Result<Session> {
+    let until = Instant::now() + FRESH_TIMEOUT;
     let mut session = ctx.store.db().read().await?;
-    for _ in 0..GOES {
+    for _ in 0..MAX_PASSES {
         if !runs::is_waiting(&mut session, project).await? {
             break;
         }
@@ -86,14 +86,17 @@ pub async fn counted(ctx: &Context, project: ProjectId) -> Result<Session> {
     Ok(session)
 }
 
-/// [`counted`] for several projects; `None` for all there are.
+/// [`read_session_with_fresh_aggregates`] for several projects; `None` for all there are.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
-pub async fn counted_in(ctx: &Context, projects: Option<&[ProjectId]>) -> Result<Session> {
-    let until = Instant::now() + PATIENCE;
+pub async fn read_session_with_fresh_aggregates_in(
+    ctx: &Context,
+    projects: Option<&[ProjectId]>,
+) -> Result<Session> {
+    let until = Instant::now() + FRESH_TIMEOUT;
     let mut session = ctx.store.db().read().await?;
-    for _ in 0..GOES {
+    for _ in 0..MAX_PASSES {
         let mut waiting = runs::waiting_projects(&mut session).await?;
         waiting.retain(|id| projects.is_none_or(|projects| projects.contains(id)));
         if waiting.is_empty() {
@@ -125,25 +128,25 @@ async fn count_waiting(ctx: &Context, project: ProjectId, which: Waiting) -> Res
 
 /// When something is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
+pub enum Priority {
     /// Somebody waits for it.
-    AtOnce,
+    Immediate,
     /// While no results arrive, as far as that can be waited for.
-    InLulls,
+    WhenIdle,
 }
 
 /// Counts until nothing waits of a run that is over.
 ///
 /// # Errors
 /// [`crate::QueryError::Store`].
-pub async fn count_until(ctx: &Context, project: ProjectId, run: RunId, pace: Pace) -> Result<()> {
+pub async fn count_until(ctx: &Context, project: ProjectId, run: RunId, pace: Priority) -> Result<()> {
     loop {
         let row = callboard_store::runs::get(&mut ctx.store.db().read().await?, project, run).await?;
         if row.is_none_or(|row| row.uncounted_since.is_none()) {
             return Ok(());
         }
-        if pace == Pace::InLulls {
-            ctx.turns.lull(write_queue::PATIENCE).await;
+        if pace == Priority::WhenIdle {
+            ctx.write_coalescer.wait_until_idle(write_queue::IDLE_TIMEOUT).await;
         }
         // Others may have counted what they held locked meanwhile, so whether more waits is asked anew.
         if count_some(ctx, project, Waiting::Over).await?.counted == 0 {
@@ -164,7 +167,7 @@ pub(crate) async fn count_next(ctx: &Context, project: ProjectId) {
 /// wait: whoever brings the last of as many as one transaction counts does it for
 /// the others. What they brought is stored whatever becomes of this.
 pub(crate) async fn keep_up(ctx: &Context, project: ProjectId, brought: usize) {
-    let Some(brought) = ctx.turns.brought(project, brought, MOST) else { return };
+    let Some(brought) = ctx.write_coalescer.add_received(project, brought, MAX_EXECUTIONS) else { return };
     if let Err(error) = count_back(ctx, project, brought).await {
         tracing::warn!(%error, %project, "what waits to be counted could not be");
     }
@@ -172,7 +175,7 @@ pub(crate) async fn keep_up(ctx: &Context, project: ProjectId, brought: usize) {
 
 async fn count_back(ctx: &Context, project: ProjectId, brought: usize) -> Result<()> {
     let waiting = runs::waiting_executions(&mut ctx.store.db().read().await?, project).await?;
-    if waiting <= MOST_WAITING {
+    if waiting <= MAX_WAITING {
         return Ok(());
     }
     let mut left = brought;
@@ -190,7 +193,7 @@ async fn count_back(ctx: &Context, project: ProjectId, brought: usize) -> Result
 pub(crate) async fn count_since(ctx: &Context, since: Timestamp) -> Result<()> {
     let projects = runs::waiting_since(&mut ctx.store.db().read().await?, since).await?;
     for project in projects {
-        count_for(ctx, project, Waiting::All, Instant::now() + AT_A_TIME).await;
+        count_for(ctx, project, Waiting::All, Instant::now() + PROJECT_TIMEOUT).await;
     }
     Ok(())
 }
@@ -208,16 +211,17 @@ async fn count_some(ctx: &Context, project: ProjectId, which: Waiting) -> Result
 }
 
 async fn count_once(ctx: &Context, project: ProjectId, which: Waiting) -> Result<Passed> {
-    let _turn = ctx.turns.to_count().await;
+    let _turn = ctx.write_coalescer.aggregation_lock().await;
     let mut session = ctx.store.db().begin().await?;
-    let mut waiting = runs::lock_waiting(&mut session, project, which, MOST_RUNS).await?;
+    let mut waiting = runs::lock_waiting(&mut session, project, which, MAX_RUNS).await?;
     if waiting.is_empty() {
         return Ok(Passed { counted: 0, is_more: false });
     }
-    let mut is_more = i64::try_from(waiting.len()).unwrap_or(i64::MAX) == MOST_RUNS;
+    let mut is_more = i64::try_from(waiting.len()).unwrap_or(i64::MAX) == MAX_RUNS;
     // One that is late makes histories be read again.
     waiting.sort_unstable_by_key(|run| (run.order_at, run.id));
-    let of_each = (MOST / waiting.len()).clamp(*OF_A_RUN.start(), *OF_A_RUN.end());
+    let of_each =
+        (MAX_EXECUTIONS / waiting.len()).clamp(*EXECUTIONS_PER_RUN.start(), *EXECUTIONS_PER_RUN.end());
     let of_each = i64::try_from(of_each).unwrap_or(i64::MAX);
     let before: i64 = waiting.iter().map(counted_in_project).sum();
     let (mut batch, mut after) = (Batch::default(), 0);
@@ -301,7 +305,7 @@ impl Batch {
     /// are read and written for them.
     fn is_full(&self) -> bool {
         let states: usize = self.tests.values().map(BTreeSet::len).sum();
-        self.counted >= MOST || states >= MOST
+        self.counted >= MAX_EXECUTIONS || states >= MAX_EXECUTIONS
     }
 
     /// Adds what waits of a run up to an ordinal, or up to the first of those tests that
@@ -348,7 +352,7 @@ impl Batch {
             states.join(rollups::lock_states(session, project, &[lane], &cases).await?);
         }
         let back = take_back(session, project, &states, &self.runs).await?;
-        let mut tally = Tally::over(states);
+        let mut tally = AggregateDelta::over(states);
         let mut counted = Vec::with_capacity(self.runs.len());
         for RunPart { mut run, lanes, last, executions: rows } in self.runs {
             run.counted_to = last;

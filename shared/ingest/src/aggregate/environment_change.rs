@@ -22,7 +22,7 @@ use callboard_store::{StoreError, boxed, lanes, test_cases};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::aggregate::aggregation::{self, Pace};
+use crate::aggregate::aggregation::{self, Priority};
 use crate::aggregate::rollup::{observed, rebuild_histories};
 use crate::recompare::comparison::compared_anew;
 use crate::recompare::following_runs::{Followed, queue_behind};
@@ -70,7 +70,7 @@ pub async fn move_run(
         return Ok(());
     }
     // Not in one transaction with the rest, which nobody should wait for longer than needed.
-    aggregation::count_until(ctx, project, run, Pace::AtOnce).await?;
+    aggregation::count_until(ctx, project, run, Priority::Immediate).await?;
     let to = open_lanes(&ctx.store, project, found.branch, environment.to_owned(), found.order_at).await?;
     repeated(|| move_to(ctx, acting, (project, run), &to)).await
 }
@@ -92,7 +92,7 @@ async fn move_to(
     }
     // What moves has to be counted where it was.
     let counted = aggregation::count_run(&mut session, &mut locked.run, &locked.lanes).await?;
-    locked.growth.test_cases += counted.test_cases;
+    locked.counter_deltas.test_cases += counted.test_cases;
     let from = std::mem::replace(&mut locked.run.environment, to.environment.clone());
     locked.run.lane_id = to.own;
     locked.lanes = to.ids.clone();

@@ -60,14 +60,14 @@ pub(crate) struct Counted<'a> {
 }
 
 /// What a transaction changes of the rollups of tests.
-pub(crate) struct Tally {
+pub(crate) struct AggregateDelta {
     states: States,
     days: TestDays,
     folders: FolderDays,
     browsers: BrowserDays,
 }
 
-impl Tally {
+impl AggregateDelta {
     /// Begins with the locked states of all tests that will be counted.
     pub(crate) fn over(states: States) -> Self {
         Self {

@@ -65,14 +65,14 @@ pub(crate) fn group(requests: Vec<Vec<TestCaseEntry>>) -> Vec<Group> {
 
 /// What attempts note of the slot they came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Leg {
+pub(crate) struct ShardIdentity {
     /// Its generation; 0 outside shards.
     pub(crate) generation: u32,
     /// Its shard; `None` outside shards.
     shard_index: Option<i64>,
 }
 
-impl Leg {
+impl ShardIdentity {
     pub(crate) fn of(row: &SlotRow) -> Self {
         Self {
             generation: u32::try_from(row.slot.generation).unwrap_or_default(),
@@ -94,7 +94,7 @@ pub(crate) fn merged(
     browser: i64,
     before: Option<&ExecutionRow>,
     group: &Group,
-    (leg, evidence): (Leg, &HashMap<usize, EvidenceSlice>),
+    (leg, evidence): (ShardIdentity, &HashMap<usize, EvidenceSlice>),
 ) -> Result<Merged> {
     let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
     let mut states: Vec<(usize, ExecutionRow)> = Vec::with_capacity(1);
@@ -203,7 +203,7 @@ pub fn stored_attempts(row: &ExecutionRow) -> Result<AttemptSet> {
     }))
 }
 
-fn reported(entry: &TestCaseEntry, leg: Leg, evidence: &HashMap<usize, EvidenceSlice>) -> Reported {
+fn reported(entry: &TestCaseEntry, leg: ShardIdentity, evidence: &HashMap<usize, EvidenceSlice>) -> Reported {
     let facts = AttemptFacts {
         line: entry.line.map(i64::from),
         column: entry.column.map(i64::from),

@@ -18,12 +18,12 @@ use callboard_store::test_cases::{self, TestIdentity, TestMeta};
 
 use crate::Result;
 use crate::apply::attachments::{PublishedFile, link_all, lock_contents};
-use crate::apply::attempt_merge::{Group, Leg};
+use crate::apply::attempt_merge::{Group, ShardIdentity};
 use crate::apply::clusters::Failures;
-use crate::apply::execution_change::Change;
-use crate::apply::execution_plan::{Basis, Draft, Stored};
-use crate::apply::execution_writer::{Held, write};
-use crate::apply::project_lookups::Known;
+use crate::apply::execution_change::ExecutionChange;
+use crate::apply::execution_plan::{Basis, ExecutionPlan, Stored};
+use crate::apply::execution_writer::{WriteContext, write};
+use crate::apply::project_lookups::ProjectLookups;
 use crate::transaction::run_lanes::place_of;
 
 /// Most entries one transaction takes; a larger submission is written in
@@ -39,12 +39,12 @@ pub(crate) struct Target<'a> {
     /// Whether the run was made in this transaction and has no row yet.
     pub(crate) is_fresh: bool,
     /// Of the slot the entries came through.
-    pub(crate) leg: Leg,
+    pub(crate) leg: ShardIdentity,
     /// Of the project.
-    pub(crate) known: &'a Known,
+    pub(crate) known: &'a ProjectLookups,
     /// What was worked out before the transaction and still holds: all tests are known,
     /// and none comes with files.
-    pub(crate) drafted: Option<Draft>,
+    pub(crate) drafted: Option<ExecutionPlan>,
     /// Evidence by index of the entry.
     pub(crate) evidence: &'a HashMap<usize, EvidenceSlice>,
     /// Requests by index of the entry.
@@ -89,13 +89,14 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
             let stored = stored(session, target, place, resolved.ids.values()).await?;
             let Target { leg, known, evidence, files, .. } = *target;
             let basis = Basis { place, leg, known, resolved: &resolved, evidence, files };
-            (Draft::of(basis, stored, groups)?, resolved.created)
+            (ExecutionPlan::of(basis, stored, groups)?, resolved.created)
         }
     };
     // One that was made before has these numbers already, and they are still free.
     draft.number(target.run)?;
 
-    let Draft { ids, predecessors, changes, passed, used_packs, sites, capturing, repetitions } = draft;
+    let ExecutionPlan { ids, predecessors, changes, passed, used_packs, sites, capturing, repetitions } =
+        draft;
     let mut folded = Folded {
         new_test_cases: i64::try_from(new_test_cases).unwrap_or(i64::MAX),
         executions: Vec::new(),
@@ -103,14 +104,14 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         used_packs,
         open_clusters: 0,
     };
-    let (newest, mut changes): (Vec<usize>, Vec<Change>) =
+    let (newest, mut changes): (Vec<usize>, Vec<ExecutionChange>) =
         changes.into_iter().map(|(_, newest, change)| (newest, change)).unzip();
     if !changes.is_empty() {
         let capturing = capturing.into_iter().map(|(entry, group, case)| (entry, ids[group], case));
         let calls = target.requests.calls(capturing);
         let assigned = changes.iter_mut().map(|change| &mut change.after);
         failures.assign(session, target.run, assigned, target.now).await?;
-        let mut held = Held { run: &mut *target.run, lanes: target.lanes, now: target.now };
+        let mut held = WriteContext { run: &mut *target.run, lanes: target.lanes, now: target.now };
         folded.open_clusters = write(session, &mut held, &mut changes, &predecessors).await?;
         sites.write(session, target.run).await?;
         let place = EndpointPlace { project, run: place.run, day: place.day };

@@ -17,29 +17,29 @@ use callboard_store::runs::{self, RunRow, slots};
 use callboard_store::test_cases::{self, Resolved};
 use callboard_store::{StoreError, evidence, executions};
 
-use crate::apply::attempt_merge::{self, Group, Leg};
+use crate::apply::attempt_merge::{self, Group, ShardIdentity};
 use crate::apply::batch_apply::{self, ENTRIES_PER_TRANSACTION, Target};
-use crate::apply::execution_plan::{Basis, Draft, Stored};
-use crate::apply::project_lookups::Known;
+use crate::apply::execution_plan::{Basis, ExecutionPlan, Stored};
+use crate::apply::project_lookups::ProjectLookups;
 use crate::stage::evidence_packing::slices;
-use crate::stage::staged_request::Brought;
+use crate::stage::staged_request::StagedPayload;
 use crate::transaction::run_events::{self, Told};
 use crate::transaction::run_lanes::place_of;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, QueryError, Result};
 
 /// What waits of a run.
-pub(crate) enum Look {
+pub(crate) enum PendingBatch {
     /// Nothing.
-    Nothing,
+    Empty,
     /// Calls of a run that is gone.
-    OfNobody,
+    Orphaned,
     /// Calls that can be worked in together.
-    Found(Box<Found>),
+    Found(Box<LoadedBatch>),
 }
 
 /// Calls of a run that can be worked in together, as they wait.
-pub(crate) struct Found {
+pub(crate) struct LoadedBatch {
     /// Before anything else was read.
     run: RunRow,
     most: i64,
@@ -47,10 +47,10 @@ pub(crate) struct Found {
     batch: Batch,
 }
 
-impl Look {
+impl PendingBatch {
     /// Looks at the first calls of a run that wait, `most` of them. `first` is set to
     /// the id of the very first, `None` when nothing waits.
-    pub(crate) async fn of(
+    pub(crate) async fn load(
         ctx: &Context,
         project: ProjectId,
         run: RunId,
@@ -63,14 +63,14 @@ impl Look {
         drop(reader);
         *first = waiting.first().map(|call| call.id);
         let Some(run) = row else {
-            return Ok(if waiting.is_empty() { Self::Nothing } else { Self::OfNobody });
+            return Ok(if waiting.is_empty() { Self::Empty } else { Self::Orphaned });
         };
-        let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Nothing) };
-        Ok(Self::Found(Box::new(Found { run, most, waiting, batch })))
+        let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Empty) };
+        Ok(Self::Found(Box::new(LoadedBatch { run, most, waiting, batch })))
     }
 }
 
-impl Found {
+impl LoadedBatch {
     /// Whether nothing else waited.
     pub(crate) fn is_all(&self) -> bool {
         self.batch.ids.len() == self.waiting.len() && i64::try_from(self.waiting.len()) != Ok(self.most)
@@ -82,28 +82,28 @@ impl Found {
     }
 
     /// Works out what can be before the transaction that works them in.
-    pub(crate) async fn ready(self: Box<Self>, ctx: &Context) -> Result<Ready> {
+    pub(crate) async fn prepare(self: Box<Self>, ctx: &Context) -> Result<PreparedBatch> {
         let Self { run, batch, .. } = &*self;
-        let known = Known::read(&ctx.store, run.project, &batch.groups, batch.at).await?;
+        let known = ProjectLookups::read(&ctx.store, run.project, &batch.groups, batch.at).await?;
         let mut reader = ctx.store.db().read().await?;
-        let looked = Looked::up(&mut reader, run, batch).await?;
+        let looked = StoredState::load(&mut reader, run, batch).await?;
         drop(reader);
         let foreseen = match looked {
-            Some(looked) => Foreseen::of(run.clone(), looked, batch, &known)?,
+            Some(looked) => SpeculativePlan::of(run.clone(), looked, batch, &known)?,
             None => None,
         };
-        Ok(Ready { found: self, known, foreseen })
+        Ok(PreparedBatch { found: self, known, foreseen })
     }
 }
 
 /// Calls of a run that are ready to be worked in together.
-pub(crate) struct Ready {
-    found: Box<Found>,
-    known: Known,
-    foreseen: Option<Foreseen>,
+pub(crate) struct PreparedBatch {
+    found: Box<LoadedBatch>,
+    known: ProjectLookups,
+    foreseen: Option<SpeculativePlan>,
 }
 
-impl Ready {
+impl PreparedBatch {
     /// Works them into their locked run, which the caller closes, and then
     /// [clears](crate::apply::pending::clear) what is left of them. `false`, and nothing was
     /// done, when another process has worked some of them in since they were read.
@@ -114,7 +114,7 @@ impl Ready {
         locked: &mut LockedRun,
     ) -> Result<bool> {
         let Self { found, known, foreseen } = self;
-        let Found { run, most, waiting, batch } = *found;
+        let LoadedBatch { run, most, waiting, batch } = *found;
         // Whoever takes calls of a run away makes a new version of it.
         if locked.run.version != run.version {
             // A call is compared whole, as SQLite gives ids that are free again to others.
@@ -130,16 +130,16 @@ impl Ready {
 
 /// What is stored of the tests of a batch, all of which are known and have no result in
 /// the run yet.
-struct Looked {
+struct StoredState {
     tests: Resolved,
     stored: Stored,
     /// Of the slot the batch came through.
-    leg: Leg,
+    leg: ShardIdentity,
 }
 
-impl Looked {
+impl StoredState {
     /// Looks it up; `None` when there is something to be made or changed.
-    async fn up(session: &mut Session, run: &RunRow, batch: &Batch) -> Result<Option<Self>> {
+    async fn load(session: &mut Session, run: &RunRow, batch: &Batch) -> Result<Option<Self>> {
         if batch.groups.is_empty() {
             return Ok(None);
         }
@@ -153,31 +153,36 @@ impl Looked {
             return Ok(None);
         }
         let slots = slots::of_run(session, run.project, run.id).await?;
-        let leg = slots.iter().find(|row| row.id == batch.slot).map(Leg::of);
+        let leg = slots.iter().find(|row| row.id == batch.slot).map(ShardIdentity::of);
         let stored = Stored { predecessors, ..Stored::default() };
         Ok(leg.map(|leg| Self { tests, stored, leg }))
     }
 }
 
 /// What a batch will make of its run as it was read.
-struct Foreseen {
-    draft: Draft,
+struct SpeculativePlan {
+    draft: ExecutionPlan,
     /// What the feed tells of the results, by index of the entry.
     events: HashMap<usize, NewEvent>,
     /// The version of the run.
     version: i64,
     /// Of the slot the batch came through.
-    leg: Leg,
+    leg: ShardIdentity,
 }
 
-impl Foreseen {
+impl SpeculativePlan {
     /// Works it out; `None` when the run is full, which is told by whoever holds it.
-    fn of(mut run: RunRow, looked: Looked, batch: &Batch, known: &Known) -> Result<Option<Self>> {
-        let Looked { tests, stored, leg } = looked;
+    fn of(
+        mut run: RunRow,
+        looked: StoredState,
+        batch: &Batch,
+        known: &ProjectLookups,
+    ) -> Result<Option<Self>> {
+        let StoredState { tests, stored, leg } = looked;
         let Batch { groups, evidence, told, .. } = batch;
         let (place, files) = (place_of(&run), HashMap::new());
         let basis = Basis { place, leg, known, resolved: &tests, evidence, files: &files };
-        let mut draft = Draft::of(basis, stored, groups)?;
+        let mut draft = ExecutionPlan::of(basis, stored, groups)?;
         match draft.number(&mut run) {
             Err(QueryError::Store(StoreError::RunFull)) => return Ok(None),
             numbered => numbered?,
@@ -190,7 +195,7 @@ impl Foreseen {
     /// Whether it can be written to the locked run. Whoever adds results to a run makes a
     /// new version of it. Others change rows of results without one, but of these tests
     /// there were none.
-    fn holds(&self, run: &RunRow, leg: Leg) -> bool {
+    fn holds(&self, run: &RunRow, leg: ShardIdentity) -> bool {
         (self.version, self.leg) == (run.version, leg)
     }
 }
@@ -231,7 +236,7 @@ impl Batch {
         };
         let (mut requests, mut count) = (Vec::with_capacity(waiting.len()), 0);
         for call in waiting.iter().filter(|call| call.slot == first.slot) {
-            let brought = Brought::of(&call.body)?;
+            let brought = StagedPayload::of(&call.body)?;
             count += brought.entries.len();
             if !batch.ids.is_empty() && count > ENTRIES_PER_TRANSACTION {
                 break;
@@ -244,8 +249,8 @@ impl Batch {
 
     /// Takes a call; answers its entries, which are numbered after those that are
     /// there.
-    fn take(&mut self, call: &WaitingCall, brought: Brought) -> Vec<TestCaseEntry> {
-        let Brought { mut entries, mut shown, frames, requests, passing } = brought;
+    fn take(&mut self, call: &WaitingCall, brought: StagedPayload) -> Vec<TestCaseEntry> {
+        let StagedPayload { mut entries, mut shown, frames, requests, passing } = brought;
         let first = self.order.last().map_or(0, |(_, end)| *end);
         let mut end = first;
         for entry in &mut entries {
@@ -276,17 +281,17 @@ impl Batch {
         ctx: &Context,
         session: &mut Session,
         locked: &mut LockedRun,
-        known: &Known,
-        foreseen: Option<Foreseen>,
+        known: &ProjectLookups,
+        foreseen: Option<SpeculativePlan>,
     ) -> Result<()> {
         let Self { ids, slot, at, groups, told, evidence, packs, unmade, requests, order } = self;
         let project = locked.run.project;
-        match locked.admit(slot, at) {
+        match locked.resume_client(slot, at) {
             // They were acknowledged before the run ended, and are late results of it.
             Ok(()) | Err(QueryError::Life(_)) => {}
             Err(error) => return Err(error),
         }
-        let leg = Leg::of(locked.slot(slot)?);
+        let leg = ShardIdentity::of(locked.slot(slot)?);
         let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, leg));
         let (drafted, mut events) =
             foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.draft), foreseen.events));
@@ -304,8 +309,8 @@ impl Batch {
             now: at,
         };
         let folded = batch_apply::fold(session, &mut target, &groups).await?;
-        locked.growth.test_cases += folded.new_test_cases;
-        locked.growth.open_clusters += folded.open_clusters;
+        locked.counter_deltas.test_cases += folded.new_test_cases;
+        locked.counter_deltas.open_clusters += folded.open_clusters;
         let has_changed = !folded.changed.is_empty();
         let mut changed: HashMap<usize, _> = folded.changed.into_iter().collect();
         let mut index = 0;
@@ -318,7 +323,7 @@ impl Batch {
                 }
             }
         }
-        locked.settle(at, None, &ctx.patience);
+        locked.recompute_status(at, None, &ctx.patience);
         if has_changed {
             locked.note(run_events::run_progress(&locked.run));
         }

@@ -17,7 +17,7 @@ use callboard_store::{jobs, projects};
 
 use crate::Result;
 use crate::apply::attempt_merge::Group;
-use crate::apply::execution_change::Change;
+use crate::apply::execution_change::ExecutionChange;
 use crate::transaction::follow_up::Recompute;
 
 /// What failed in a batch, by fingerprint: fields and text of the first
@@ -114,7 +114,11 @@ pub(crate) struct Counting {
 
 impl Counting {
     /// Locks the clusters that changed rows count for, or counted for.
-    pub(crate) async fn lock(session: &mut Session, run: &RunRow, changes: &[Change]) -> Result<Self> {
+    pub(crate) async fn lock(
+        session: &mut Session,
+        run: &RunRow,
+        changes: &[ExecutionChange],
+    ) -> Result<Self> {
         let occurrences: Vec<Occurrence> = changes.iter().flat_map(occurrences).collect();
         let ids: BTreeSet<i64> = occurrences.iter().map(|one| one.cluster.get()).collect();
         let clusters = clusters::lock(session, run.project, ids.into_iter().collect()).await?;
@@ -163,7 +167,7 @@ async fn is_default_branch(session: &mut Session, run: &RunRow) -> Result<bool> 
 }
 
 /// What one changed row takes from one cluster and gives to another.
-fn occurrences(change: &Change) -> impl Iterator<Item = Occurrence> {
+fn occurrences(change: &ExecutionChange) -> impl Iterator<Item = Occurrence> {
     let of = |row: &ExecutionRow, sign: i64| {
         row.cluster.map(|cluster| Occurrence {
             cluster,

@@ -4,7 +4,7 @@ use callboard_store::executions::ExecutionRow;
 
 /// An execution before and after a submission.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct ExecutionChange {
     /// As it was stored; `None` for a new one.
     pub(crate) before: Option<ExecutionRow>,
     /// As it is now.

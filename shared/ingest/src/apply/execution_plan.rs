@@ -14,19 +14,21 @@ use callboard_store::test_cases::Resolved;
 
 use crate::Result;
 use crate::apply::attachments::PublishedFile;
-use crate::apply::attempt_merge::{Group, Leg, Merged, has_evidence_of, merged, packs_of, repetition_of};
-use crate::apply::execution_change::Change;
+use crate::apply::attempt_merge::{
+    Group, Merged, ShardIdentity, has_evidence_of, merged, packs_of, repetition_of,
+};
+use crate::apply::execution_change::ExecutionChange;
 use crate::apply::locators::Sites;
-use crate::apply::project_lookups::Known;
+use crate::apply::project_lookups::ProjectLookups;
 
 /// What a draft is made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Basis<'a> {
     pub(crate) place: RunPlace,
     /// Of the slot the entries came through.
-    pub(crate) leg: Leg,
+    pub(crate) leg: ShardIdentity,
     /// Of the project.
-    pub(crate) known: &'a Known,
+    pub(crate) known: &'a ProjectLookups,
     /// The tests.
     pub(crate) resolved: &'a Resolved,
     /// Evidence by index of the entry.
@@ -47,14 +49,14 @@ pub(crate) struct Stored {
 
 /// What a batch makes of executions. Groups are named by their place in it.
 #[derive(Default)]
-pub(crate) struct Draft {
+pub(crate) struct ExecutionPlan {
     /// The execution of each group; 0 for a new one that has no number yet.
     pub(crate) ids: Vec<ExecutionId>,
     /// What came before the tests.
     pub(crate) predecessors: HashMap<TestCaseId, Predecessors>,
     /// What is new or changed: the group, the index of the newest entry about it, and
     /// the change.
-    pub(crate) changes: Vec<(usize, usize, Change)>,
+    pub(crate) changes: Vec<(usize, usize, ExecutionChange)>,
     /// What requests before the last one left of it, in the same way.
     pub(crate) passed: Vec<(usize, usize, ExecutionRow)>,
     /// Packs of the batch that rows point at.
@@ -67,7 +69,7 @@ pub(crate) struct Draft {
     pub(crate) repetitions: HashMap<usize, u32>,
 }
 
-impl Draft {
+impl ExecutionPlan {
     /// Works it out.
     pub(crate) fn of(basis: Basis<'_>, stored: Stored, groups: &[Group]) -> Result<Self> {
         let Stored { mut executions, predecessors } = stored;
@@ -114,7 +116,7 @@ impl Draft {
         let taken = group.entries.iter().filter(|entry| has_evidence_of(&attempts, entry, basis.evidence));
         self.capturing.extend(taken.map(|entry| (entry.index, place, case)));
         let file_path = group.newest().map(|newest| newest.file_path.clone()).unwrap_or_default();
-        self.changes.push((place, index, Change { before, after, file_path }));
+        self.changes.push((place, index, ExecutionChange { before, after, file_path }));
     }
 
     /// Gives new executions, as they passed through their states too, the next numbers

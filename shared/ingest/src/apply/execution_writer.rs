@@ -16,14 +16,14 @@ use callboard_store::runs::RunRow;
 
 use crate::Result;
 use crate::aggregate::environment_change;
-use crate::aggregate::rollup::{Counted, Tally, observed};
+use crate::aggregate::rollup::{AggregateDelta, Counted, observed};
 use crate::apply::clusters;
-use crate::apply::execution_change::Change;
+use crate::apply::execution_change::ExecutionChange;
 use crate::recompare::comparison;
 use crate::transaction::run_lanes::place_of;
 
 /// The run whose executions change.
-pub(crate) struct Held<'a> {
+pub(crate) struct WriteContext<'a> {
     /// It, locked; its totals are brought up to date.
     pub(crate) run: &'a mut RunRow,
     /// All lanes it counts in.
@@ -36,8 +36,8 @@ pub(crate) struct Held<'a> {
 /// lane. Answers how many more clusters of failures are open.
 pub(crate) async fn write(
     session: &mut Session,
-    held: &mut Held<'_>,
-    changes: &mut [Change],
+    held: &mut WriteContext<'_>,
+    changes: &mut [ExecutionChange],
     predecessors: &HashMap<TestCaseId, Predecessors>,
 ) -> Result<i64> {
     let place = place_of(held.run);
@@ -54,7 +54,11 @@ pub(crate) async fn write(
 }
 
 /// Counts what changes executions that are counted already; the others wait.
-async fn count_again(session: &mut Session, held: &mut Held<'_>, changes: &[Change]) -> Result<()> {
+async fn count_again(
+    session: &mut Session,
+    held: &mut WriteContext<'_>,
+    changes: &[ExecutionChange],
+) -> Result<()> {
     let last_counted = ExecutionId::compose(held.run.id, held.run.counted_to);
     let mut again = Vec::new();
     for change in changes {
@@ -77,7 +81,7 @@ async fn count_again(session: &mut Session, held: &mut Held<'_>, changes: &[Chan
     let cases: BTreeSet<TestCaseId> = again.iter().map(|one| one.test_case).collect();
     let cases: Vec<TestCaseId> = cases.into_iter().collect();
     let states = rollups::lock_states(session, run.project, held.lanes, &cases).await?;
-    let mut tally = Tally::over(states);
+    let mut tally = AggregateDelta::over(states);
     // The states know further back than what the rows were compared with.
     let counted = changes.iter().map(|change| &change.after).filter(|row| row.id <= last_counted);
     let counted: Vec<ToCount> = counted.map(ToCount::from).collect();
@@ -92,7 +96,7 @@ async fn count_again(session: &mut Session, held: &mut Held<'_>, changes: &[Chan
 async fn compare(
     session: &mut Session,
     run: &RunRow,
-    changes: &mut [Change],
+    changes: &mut [ExecutionChange],
     predecessors: &HashMap<TestCaseId, Predecessors>,
 ) -> Result<()> {
     let mut unknown = BTreeSet::new();
@@ -117,7 +121,7 @@ async fn compare(
     Ok(())
 }
 
-fn add_to_totals(run: &mut RunRow, changes: &[Change]) {
+fn add_to_totals(run: &mut RunRow, changes: &[ExecutionChange]) {
     if !run.totals_from_rows {
         run.totals = Totals::default();
         run.totals_from_rows = true;

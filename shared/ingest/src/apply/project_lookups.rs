@@ -15,14 +15,14 @@ use crate::apply::attempt_merge::Group;
 /// before the transactions that use it, which nobody should wait for longer
 /// than needed.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ProjectLookups {
     /// Ids of browser projects by name.
     browsers: HashMap<String, i64>,
     /// Tests in quarantine, ascending.
     aside: Vec<TestCaseId>,
 }
 
-impl Known {
+impl ProjectLookups {
     /// Reads it. Browser projects of the groups that are not known are made, each in
     /// a short transaction: one that is being made holds up everyone who makes
     /// another.

@@ -10,8 +10,8 @@ use callboard_store::test_cases;
 use crate::Result;
 use crate::apply::attempt_merge::{decided, stored_attempts};
 use crate::apply::clusters::Failures;
-use crate::apply::execution_change::Change;
-use crate::apply::execution_writer::{Held, write};
+use crate::apply::execution_change::ExecutionChange;
+use crate::apply::execution_writer::{WriteContext, write};
 use crate::transaction::run_lanes::place_of;
 use crate::transaction::run_transaction::LockedRun;
 
@@ -31,7 +31,7 @@ pub(crate) async fn redecide(
         change(&mut attempts);
         let after = decided(place, before.test_case, before.browser_id, Some(&before), &attempts)?;
         if after != before {
-            changes.push(Change { before: Some(before), after, file_path: String::new() });
+            changes.push(ExecutionChange { before: Some(before), after, file_path: String::new() });
         }
     }
     if changes.is_empty() {
@@ -48,7 +48,7 @@ pub(crate) async fn redecide(
     let assigned = changes.iter_mut().map(|change| &mut change.after);
     failures.assign(session, &locked.run, assigned, now).await?;
     let lanes = locked.lanes.clone();
-    let mut held = Held { run: &mut locked.run, lanes: &lanes, now };
-    locked.growth.open_clusters += write(session, &mut held, &mut changes, &predecessors).await?;
+    let mut held = WriteContext { run: &mut locked.run, lanes: &lanes, now };
+    locked.counter_deltas.open_clusters += write(session, &mut held, &mut changes, &predecessors).await?;
     Ok(changes.len())
 }

@@ -5,7 +5,7 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::{StoreError, boxed, executions, feed, intake as kept, storage};
 
-use crate::aggregate::aggregation::{self, Pace};
+use crate::aggregate::aggregation::{self, Priority};
 use crate::apply::pending;
 use crate::complete::cluster_verification::verify;
 use crate::complete::expiry::date_run;
@@ -36,9 +36,9 @@ pub enum Checked {
 /// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn check_run(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<Checked> {
-    pending::fold(ctx, project, run).await?;
-    aggregation::count_until(ctx, project, run, Pace::InLulls).await?;
-    ctx.turns.lull(write_queue::SHORT_PATIENCE).await;
+    pending::apply_pending_for_run(ctx, project, run).await?;
+    aggregation::count_until(ctx, project, run, Priority::WhenIdle).await?;
+    ctx.write_coalescer.wait_until_idle(write_queue::SHORT_IDLE_TIMEOUT).await;
     let checked = recount(ctx, project, run, now).await?;
     verify(ctx, project, run, now).await?;
     Ok(checked)
@@ -70,7 +70,7 @@ async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) 
         tracing::warn!(%run, ?stored, ?counted, "the numbers of a run differed from its rows and were repaired");
         (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms) = counted;
         locked.run.totals_from_rows = true;
-        locked.settle(now, None, &ctx.patience);
+        locked.recompute_status(now, None, &ctx.patience);
         locked.close(session, now).await?;
         Checked::Repaired
     };

@@ -123,7 +123,7 @@ async fn correct(ctx: &Context, run: &RunRow, after: Option<ExecutionId>, now: T
     if changed > 0 {
         tracing::info!(run = %run.id, changed, "executions were judged anew");
         if locked.run.status.is_final() {
-            locked.settle(now, None, &ctx.patience);
+            locked.recompute_status(now, None, &ctx.patience);
         }
         locked.close(session, now).await?;
     }

@@ -36,7 +36,7 @@ pub async fn sweep_stale_runs(ctx: &Context, now: Timestamp) -> Result<Swept> {
     let shortest = patience.stale_ms.min(patience.finalizing_ms).min(patience.shard_wait_ms);
     let since = Timestamp(now.millis() - shortest);
     // What a process left that has ended is a sign of life as well.
-    if let Err(error) = pending::settle(ctx).await {
+    if let Err(error) = pending::apply_all_pending(ctx).await {
         tracing::warn!(%error, "results that wait could not be worked into their runs");
     }
     // Nobody else counts what clients left that give no sign of life.
@@ -74,23 +74,23 @@ async fn judge(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) ->
         return Ok(false);
     }
     let stood = locked.run.status;
-    let has_lost = locked.lose_silent(now, &patience);
+    let has_lost = locked.mark_stale_slots(now, &patience);
     if has_lost {
         shard_retry::take_places(&mut session, &mut locked, now).await?;
     }
-    locked.settle(now, None, &patience);
+    locked.recompute_status(now, None, &patience);
     let is_idle = !locked.judge(|slots| slots.any_live() || slots.any_setting_up(now, &patience));
     let last = locked.run.last_activity_at;
     match locked.run.status {
-        RunStatus::Finalizing if is_silent(last, patience.finalizing_ms) => locked.take_pending(now),
+        RunStatus::Finalizing if is_silent(last, patience.finalizing_ms) => locked.finish_finalizing(now),
         RunStatus::Initializing if is_idle => {
-            locked.give_up(RunStatus::Interrupted, EndReason::SetupTimeout, now);
+            locked.abort(RunStatus::Interrupted, EndReason::SetupTimeout, now);
         }
         RunStatus::Running if is_idle && locked.judge(|slots| slots.all_have_begun()) => {
-            locked.give_up(RunStatus::Interrupted, EndReason::Stale, now);
+            locked.abort(RunStatus::Interrupted, EndReason::Stale, now);
         }
         RunStatus::Running if is_idle && is_silent(last, patience.shard_wait_ms) => {
-            locked.give_up(RunStatus::Interrupted, EndReason::ShardsMissing, now);
+            locked.abort(RunStatus::Interrupted, EndReason::ShardsMissing, now);
         }
         _ => {}
     }

@@ -10,12 +10,12 @@ use callboard_domain::time::Timestamp;
 use callboard_store::runs::{self, RunRow};
 
 use crate::apply::attachments::PublishedFile;
-use crate::apply::attempt_merge::{Group, Leg};
+use crate::apply::attempt_merge::{Group, ShardIdentity};
 use crate::apply::batch_apply::{self, ENTRIES_PER_TRANSACTION, Target};
-use crate::apply::project_lookups::Known;
+use crate::apply::project_lookups::ProjectLookups;
 use crate::receive::entries::Parts;
 use crate::resolve::run_metadata::{self, Plan};
-use crate::resolve::run_resolution::{Opened, Opening, Place};
+use crate::resolve::run_resolution::{Opened, Opening, RunTarget};
 use crate::stage::evidence_packing::Packed;
 use crate::transaction::run_events;
 use crate::transaction::run_lanes::Lanes;
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
             let run = self.begun.map(|(run, _)| run).or(self.known);
             let part = parts.next(ctx, project, run, now).await?;
             (self.packed, self.recorded) = (part.packed, None);
-            let known = Known::read(&ctx.store, project, &part.groups, now).await?;
+            let known = ProjectLookups::read(&ctx.store, project, &part.groups, now).await?;
             let mut chunks = chunks(&part.groups).into_iter().peekable();
             while let Some(groups) = chunks.next() {
                 let is_last = part.is_last && chunks.peek().is_none();
@@ -99,7 +99,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    async fn step_or_retry(&self, groups: &[Group], known: &Known, is_last: bool) -> Result<Step> {
+    async fn step_or_retry(&self, groups: &[Group], known: &ProjectLookups, is_last: bool) -> Result<Step> {
         let (mut tries, mut misses) = (1, 1);
         loop {
             match self.step(groups, known, is_last).await {
@@ -119,7 +119,7 @@ impl<'a> Writer<'a> {
 
     /// One transaction: some groups, and the end of the slot after the last.
     /// `None` when another call changed where the batch belongs.
-    async fn step(&self, groups: &[Group], known: &Known, is_last: bool) -> Result<Option<Step>> {
+    async fn step(&self, groups: &[Group], known: &ProjectLookups, is_last: bool) -> Result<Option<Step>> {
         let Opening { ctx, project, fields, now, .. } = self.opening;
         let mut session;
         let opened = match self.begun {
@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
             }
         };
         let Opened { mut locked, slot, is_known } = opened;
-        let leg = Leg::of(locked.slot(slot)?);
+        let leg = ShardIdentity::of(locked.slot(slot)?);
         let lanes = locked.lanes.clone();
         let placed = self.packed.place(&mut session, self.recorded).await?;
         let mut target = Target {
@@ -167,18 +167,18 @@ impl<'a> Writer<'a> {
         let folded = batch_apply::fold(&mut session, &mut target, groups).await?;
         let place = (project, locked.run.id);
         let pack = self.packed.record(&mut session, place, &placed, &folded.used_packs, now).await?;
-        locked.growth.test_cases += folded.new_test_cases;
-        locked.growth.open_clusters += folded.open_clusters;
+        locked.counter_deltas.test_cases += folded.new_test_cases;
+        locked.counter_deltas.open_clusters += folded.open_clusters;
         let mut ended_at = None;
         if is_last {
             let duration = fields.duration_ms.or(self.span);
             locked.finish_slot(slot, fields.status, duration, false, now)?;
             ended_at = duration.map(|ms| Timestamp(locked.run.start_time.millis().saturating_add(ms)));
         } else {
-            locked.breathe(slot, now)?;
+            locked.touch(slot, now)?;
         }
         let is_fresh = locked.is_fresh;
-        locked.settle(now, ended_at, &ctx.patience);
+        locked.recompute_status(now, ended_at, &ctx.patience);
         if !is_fresh && !folded.changed.is_empty() {
             locked.note(run_events::run_progress(&locked.run));
         }
@@ -186,7 +186,7 @@ impl<'a> Writer<'a> {
         Ok(Some(Step { run, slot, is_known, pack, executions: folded.executions }))
     }
 
-    async fn place(&self) -> Result<(Place, Lanes)> {
+    async fn place(&self) -> Result<(RunTarget, Lanes)> {
         let place = self.opening.look(&mut self.opening.ctx.store.db().read().await?).await?;
         Ok((place, self.opening.lanes(place).await?))
     }
@@ -220,7 +220,7 @@ impl<'a> Writer<'a> {
                 slot.state = SlotState::Lost;
             }
             if locked.run.shard_total.is_none() && !locked.judge(|slots| slots.any_live()) {
-                locked.give_up(RunStatus::Interrupted, EndReason::Stale, now);
+                locked.abort(RunStatus::Interrupted, EndReason::Stale, now);
             }
             locked.close(session, now).await?;
         }

@@ -26,13 +26,13 @@ pub async fn cancel(
     run: RunId,
 ) -> Result<()> {
     let now = acting.now;
-    pending::fold(ctx, project.get(), run).await?;
+    pending::apply_pending_for_run(ctx, project.get(), run).await?;
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project.get(), run).await?;
     if locked.run.status.is_final() {
         return Err(LifeRefusal::AlreadyFinished.into());
     }
-    locked.give_up(RunStatus::Cancelled, EndReason::User, now);
+    locked.abort(RunStatus::Cancelled, EndReason::User, now);
     let revoked = tokens::revoke(&mut session, project.get(), run, now).await?;
     let (target, within) = (("run", run.get()), Some(project.get()));
     let mut noted = vec![

@@ -177,7 +177,7 @@ async fn link(
         *chosen = chosen_of(ctx, *place, sent, None).await?;
         choices += 1;
     };
-    locked.admit(bearer.slot, now)?;
+    locked.resume_client(bearer.slot, now)?;
     let (row, case) = (&chosen.row, &sent.case);
     let attempt = (chosen.repetition, i64::from(case.retry));
     // Under the lock, so that calls at the same time do not both take the last places.
@@ -191,7 +191,7 @@ async fn link(
         let (title, location) = (&case.title, &case.location);
         locked.note(run_events::case_files(row, title, location, linked.traces, linked.others));
     }
-    locked.settle(now, None, &ctx.patience);
+    locked.recompute_status(now, None, &ctx.patience);
     locked.close(session, now).await?;
     Ok(CaseFilesTaken { execution: row.id, traces: linked.traces, attachments: linked.others, surplus })
 }
@@ -246,7 +246,7 @@ async fn find(
     let project = bearer.project;
     bearer.refuse_early()?;
     drop(session);
-    pending::fold(ctx, project, run).await?;
+    pending::apply_pending_for_run(ctx, project, run).await?;
     let mut session = ctx.store.db().read().await?;
     let row = runs::get(&mut session, project, run).await?;
     let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;

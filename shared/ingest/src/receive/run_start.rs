@@ -16,7 +16,7 @@ use callboard_store::runs::slots;
 use callboard_store::runs::tokens::{self, Minter, TokenHash, TokenKind};
 
 use crate::resolve::run_metadata::{self, Plan};
-use crate::resolve::run_resolution::{Opened, Opening, Purpose};
+use crate::resolve::run_resolution::{OpenKind, Opened, Opening};
 use crate::resolve::start_keys::{setup_keys, slot_keys};
 use crate::stage::run_token::{self, Bearer};
 use crate::transaction::run_events;
@@ -71,7 +71,7 @@ pub async fn setup(
     actor: Actor,
     now: Timestamp,
 ) -> Result<Ticket> {
-    open(ctx, project, fields, Purpose::Setup, actor, now).await
+    open(ctx, project, fields, OpenKind::Setup, actor, now).await
 }
 
 /// Opens a run that results are sent to while it goes on.
@@ -86,19 +86,19 @@ pub async fn start(
     actor: Actor,
     now: Timestamp,
 ) -> Result<Ticket> {
-    open(ctx, project, fields, Purpose::Start, actor, now).await
+    open(ctx, project, fields, OpenKind::Start, actor, now).await
 }
 
 async fn open(
     ctx: &Context,
     project: Authorized<ProjectId>,
     fields: &RunFields,
-    purpose: Purpose,
+    purpose: OpenKind,
     actor: Actor,
     now: Timestamp,
 ) -> Result<Ticket> {
     let start = fields.start_time.unwrap_or(now);
-    let keys = if purpose == Purpose::Setup { setup_keys(fields) } else { slot_keys(fields, start) };
+    let keys = if purpose == OpenKind::Setup { setup_keys(fields) } else { slot_keys(fields, start) };
     let opening = Opening { ctx, project: project.get(), fields, start, keys, purpose, now };
     for _ in 0..ATTEMPTS {
         match try_open(&opening, actor).await {
@@ -127,17 +127,17 @@ async fn try_open(opening: &Opening<'_>, actor: Actor) -> Result<Option<Ticket>>
     if !locked.is_fresh {
         let plan = if is_known { Plan::Told } else { Plan::Another };
         run_metadata::describe(&mut session, &mut locked, slot, fields, plan, better, now).await?;
-        locked.settle(now, None, &ctx.patience);
+        locked.recompute_status(now, None, &ctx.patience);
         locked.note(run_events::run_progress(&locked.run));
     }
     let run = locked.run.id;
-    let kind = if purpose == Purpose::Setup { TokenKind::Setup } else { TokenKind::Stream };
+    let kind = if purpose == OpenKind::Setup { TokenKind::Setup } else { TokenKind::Stream };
     let token = tokens::mint(&mut session, project, run, slot, kind, minter(&actor), now).await?;
     let noted = note_minted(&mut session, actor, (project, run), kind, now).await?;
     locked.close(session, now).await?;
     noted.committed();
     if kind == TokenKind::Stream {
-        ctx.turns.note((run, TokenHash::of(&token)), true);
+        ctx.write_coalescer.remember_client((run, TokenHash::of(&token)), true);
     }
     Ok(Some(Ticket { run, project, token, url: ctx.links.run(run.get()) }))
 }
@@ -183,7 +183,7 @@ pub async fn begin(
         row.slot.state = SlotState::Live;
     }
     row.slot.begun_at = Some(row.slot.begun_at.unwrap_or(now));
-    locked.breathe(slot, now)?;
+    locked.touch(slot, now)?;
     if let Some(key) = setup_keys(fields).start {
         slots::name(&mut session, project, slot, key).await?;
     }
@@ -195,6 +195,6 @@ pub async fn begin(
     let noted = note_minted(&mut session, actor, (project, run), kind, now).await?;
     locked.close(session, now).await?;
     noted.committed();
-    ctx.turns.note((run, TokenHash::of(&token)), true);
+    ctx.write_coalescer.remember_client((run, TokenHash::of(&token)), true);
     Ok(Ticket { run, project, token, url: ctx.links.run(run.get()) })
 }

@@ -15,13 +15,13 @@ use callboard_store::runs::{self, slots};
 use sha2::{Digest as _, Sha256};
 
 use crate::aggregate::aggregation;
-use crate::apply::batch_prefetch::{Look, Ready};
+use crate::apply::batch_prefetch::{PendingBatch, PreparedBatch};
 use crate::apply::pending;
 use crate::receive::write_coalescer;
 use crate::resolve::run_metadata::{self, Plan};
 use crate::stage::inbox;
-use crate::stage::run_token::{self, Bearer, Claim, Fed, Sender};
-use crate::stage::staged_request::Call;
+use crate::stage::run_token::{self, Bearer, Claim, Producer, Sender};
+use crate::stage::staged_request::StagedRequest;
 use crate::stage::stored_entries::unreadable;
 use crate::transaction::run_events;
 use crate::transaction::run_transaction::{ACTIVITY_STEP_MS, LockedRun};
@@ -60,11 +60,11 @@ pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp)
     let passing =
         begun.iter().map(run_events::test_begun).chain(steps.iter().map(run_events::step)).collect();
     let sender = claim.sender();
-    let kept = if size <= SMALL_BYTES && ctx.turns.knows(sender) {
-        let call = Call::small(&ctx.store, passing, entries, claim.keys.clone())?;
-        write_coalescer::keep(ctx, claim, call).await
+    let kept = if size <= SMALL_BYTES && ctx.write_coalescer.is_known_client(sender) {
+        let call = StagedRequest::small(&ctx.store, passing, entries, claim.keys.clone())?;
+        write_coalescer::stage(ctx, claim, call).await
     } else {
-        inbox::keep_asking_first(&ctx.store, &claim, passing, entries).await
+        inbox::stage_after_check(&ctx.store, &claim, passing, entries).await
     };
     let inserted = apply_kept(ctx, run, sender, kept).await?;
     Ok(EventsTaken { processed, inserted, ignored, warnings: completes.warnings })
@@ -94,21 +94,21 @@ pub async fn stored_events(
     let claim = Claim::of(run, stream_token.as_deref(), keys, now)?;
     let passing =
         begun.iter().map(run_events::test_begun).chain(steps.iter().map(run_events::step)).collect();
-    let kept = inbox::keep_stored(&ctx.store, &claim, passing, cases).await;
+    let kept = inbox::stage_stored(&ctx.store, &claim, passing, cases).await;
     let inserted = apply_kept(ctx, run, claim.sender(), kept).await?;
     Ok(EventsTaken { processed, inserted, ignored, warnings: completes.warnings })
 }
 
 /// Has what was kept applied to the run; answers how many attempts nobody knew of.
-async fn apply_kept(ctx: &Context, run: RunId, sender: Sender, kept: Result<Fed>) -> Result<usize> {
-    ctx.turns.note(sender, kept.is_ok());
-    let Fed { project, goes_on, inserted, .. } = kept?;
-    let _arrival = ctx.turns.arrival();
+async fn apply_kept(ctx: &Context, run: RunId, sender: Sender, kept: Result<Producer>) -> Result<usize> {
+    ctx.write_coalescer.remember_client(sender, kept.is_ok());
+    let Producer { project, goes_on, inserted, .. } = kept?;
+    let _arrival = ctx.write_coalescer.begin_request();
     if goes_on {
-        write_coalescer::fold_soon(ctx, project, run).await;
+        write_coalescer::apply_soon(ctx, project, run).await;
     } else {
         // The answer says that the run goes on again.
-        pending::fold(ctx, project, run).await?;
+        pending::apply_pending_for_run(ctx, project, run).await?;
     }
     Ok(inserted)
 }
@@ -183,8 +183,8 @@ pub async fn heartbeat(ctx: &Context, run: RunId, token: Option<&str>, now: Time
     }
     let mut session = ctx.store.db().begin().await?;
     let mut locked = LockedRun::lock(&mut session, project, run).await?;
-    locked.admit(slot, now)?;
-    locked.settle(now, None, &ctx.patience);
+    locked.resume_client(slot, now)?;
+    locked.recompute_status(now, None, &ctx.patience);
     Ok(locked.close(session, now).await?.status)
 }
 
@@ -212,7 +212,7 @@ pub async fn finish(
             if let Err(error) = apart {
                 tracing::debug!(%error, %run, "a client's end and its last results are worked in apart");
             }
-            pending::fold(ctx, bearer.project, run).await?;
+            pending::apply_pending_for_run(ctx, bearer.project, run).await?;
             finish_alone(ctx, run, bearer, fields, now).await?
         }
     };
@@ -230,11 +230,11 @@ async fn finish_with_the_last(
     fields: &RunFields,
     now: Timestamp,
 ) -> Result<Option<RunStatus>> {
-    let _turn = ctx.turns.to_fold(run).await;
-    let last = match Look::of(ctx, bearer.project, run, pending::MOST_ROWS, &mut None).await? {
-        Look::Nothing => None,
-        Look::Found(found) if found.is_all() => Some(found.ready(ctx).await?),
-        Look::Found(_) | Look::OfNobody => return Ok(None),
+    let _turn = ctx.write_coalescer.apply_lock(run).await;
+    let last = match PendingBatch::load(ctx, bearer.project, run, pending::MAX_ROWS, &mut None).await? {
+        PendingBatch::Empty => None,
+        PendingBatch::Found(found) if found.is_all() => Some(found.prepare(ctx).await?),
+        PendingBatch::Found(_) | PendingBatch::Orphaned => return Ok(None),
     };
     finish_once(ctx, run, bearer, fields, last, now).await
 }
@@ -258,7 +258,7 @@ async fn finish_once(
     run: RunId,
     bearer: Bearer,
     fields: &RunFields,
-    last: Option<Ready>,
+    last: Option<PreparedBatch>,
     now: Timestamp,
 ) -> Result<Option<RunStatus>> {
     let Bearer { project, slot, .. } = bearer;
@@ -275,13 +275,13 @@ async fn finish_once(
         return Ok(Some(locked.run.status));
     }
     if !is_over {
-        locked.admit(slot, now)?;
+        locked.resume_client(slot, now)?;
         let started = locked.slot(slot)?.slot.start_time.millis();
         let duration = fields.duration_ms.unwrap_or_else(|| (now.millis() - started).max(0));
         locked.finish_slot(slot, fields.status, Some(duration), fields.has_pending_uploads, now)?;
         run_metadata::describe(&mut session, &mut locked, slot, fields, Plan::Told, None, now).await?;
         locked.note(run_events::run_progress(&locked.run));
-        locked.settle(now, None, &ctx.patience);
+        locked.recompute_status(now, None, &ctx.patience);
     }
     let status = locked.close(session, now).await?.status;
     if has_last {

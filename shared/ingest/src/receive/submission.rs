@@ -19,7 +19,7 @@ use crate::apply::pending;
 use crate::receive::batch_writer::{Writer, Written};
 use crate::receive::entries::Entries;
 use crate::receive::files::{self, IncomingFile};
-use crate::resolve::run_resolution::{Opening, Purpose};
+use crate::resolve::run_resolution::{OpenKind, Opening};
 use crate::resolve::start_keys::batch_keys;
 use crate::{Context, Result};
 
@@ -152,12 +152,12 @@ async fn write_submission(
     submission: Submission,
     now: Timestamp,
 ) -> Result<Submitted> {
-    let arrival = ctx.turns.arrival();
+    let arrival = ctx.write_coalescer.begin_request();
     let Submission { fields, mut entries, files: incoming, named_traces, held: _held } = submission;
     let start = fields.start_time.unwrap_or(now);
     let keys = batch_keys(&fields, start);
     let span = entries.span_ms();
-    let opening = Opening { ctx, project, fields: &fields, start, keys, purpose: Purpose::Batch, now };
+    let opening = Opening { ctx, project, fields: &fields, start, keys, purpose: OpenKind::Batch, now };
 
     let mut files: HashMap<usize, Vec<PublishedFile>> = HashMap::new();
     for file in incoming {
@@ -167,7 +167,7 @@ async fn write_submission(
     let missing_traces = add_stored(ctx, project, &named_traces, &mut entries, &mut files).await?;
     let known = opening.look(&mut ctx.store.db().read().await?).await?.run();
     if let Some(run) = known {
-        pending::fold(ctx, project, run).await?;
+        pending::apply_pending_for_run(ctx, project, run).await?;
     }
     let mut parts = entries.into_parts();
     let mut writer = Writer::new(opening, span, files, known);

@@ -34,7 +34,7 @@ const BEGUN_ABOUT_MS: i64 = 60_000;
 
 /// What is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum OpenKind {
     /// A run before its global set-up.
     Setup,
     /// A run that is fed.
@@ -50,13 +50,13 @@ pub(crate) struct Opening<'a> {
     pub(crate) fields: &'a RunFields,
     pub(crate) start: Timestamp,
     pub(crate) keys: SlotKeys,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: OpenKind,
     pub(crate) now: Timestamp,
 }
 
 /// Where a call belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RunTarget {
     /// It is known: its slot exists.
     Known(FoundSlot),
     /// Its shard is part of this run.
@@ -68,7 +68,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl RunTarget {
     /// The run, when it exists.
     pub(crate) const fn run(self) -> Option<RunId> {
         match self {
@@ -106,13 +106,13 @@ impl Opening<'_> {
     }
 
     /// Looks where the call belongs, without locking anything.
-    pub(crate) async fn look(&self, session: &mut Session) -> Result<Place> {
+    pub(crate) async fn look(&self, session: &mut Session) -> Result<RunTarget> {
         if let Some(found) = self.known(session).await? {
-            return Ok(Place::Known(found));
+            return Ok(RunTarget::Known(found));
         }
         match self.group() {
-            Some(group) => Ok(self.among(session, group, false).await?.0),
-            None => Ok(Place::New { rerun_of: None }),
+            Some(group) => Ok(self.resolve_in_group(session, group, false).await?.0),
+            None => Ok(RunTarget::New { rerun_of: None }),
         }
     }
 
@@ -122,7 +122,7 @@ impl Opening<'_> {
         {
             return Ok(Some(found));
         }
-        if self.purpose != Purpose::Batch || self.fields.client_run_id.is_some() {
+        if self.purpose != OpenKind::Batch || self.fields.client_run_id.is_some() {
             return Ok(None);
         }
         if self.fields.instance_id.is_some()
@@ -147,14 +147,14 @@ impl Opening<'_> {
 
     /// Decides about a shard among those of its group, with the group it is then
     /// the newest of.
-    async fn among(
+    async fn resolve_in_group(
         &self,
         session: &mut Session,
         group: GroupKey,
         is_locking: bool,
-    ) -> Result<(Place, GroupKey)> {
+    ) -> Result<(RunTarget, GroupKey)> {
         let newest = self.newest(session, &group, is_locking).await?;
-        if let Some(place) = self.beside(session, newest).await? {
+        if let Some(place) = self.resolve_next_to(session, newest).await? {
             return Ok((place, group));
         }
         // Kept for long and sent late, it finds those that it ran with by the time at which they began: in its own span
@@ -175,12 +175,12 @@ impl Opening<'_> {
             if let Some(run) = run
                 && let Some(row) = runs::get(session, self.project, run).await?
                 && (row.start_time.millis() - self.start.millis()).abs() <= wide
-                && let Some(place) = self.beside(session, Some(run)).await?
+                && let Some(place) = self.resolve_next_to(session, Some(run)).await?
             {
                 return Ok((place, of(span)));
             }
         }
-        Ok((Place::New { rerun_of: None }, of(own)))
+        Ok((RunTarget::New { rerun_of: None }, of(own)))
     }
 
     async fn newest(
@@ -198,8 +198,12 @@ impl Opening<'_> {
 
     /// Decides about a shard beside the newest run of a group; `None` when it
     /// belongs to an earlier one.
-    async fn beside(&self, session: &mut Session, newest: Option<RunId>) -> Result<Option<Place>> {
-        let alone = Some(Place::New { rerun_of: None });
+    async fn resolve_next_to(
+        &self,
+        session: &mut Session,
+        newest: Option<RunId>,
+    ) -> Result<Option<RunTarget>> {
+        let alone = Some(RunTarget::New { rerun_of: None });
         let Some(newest) = newest else { return Ok(alone) };
         let Some(run) = runs::get(session, self.project, newest).await? else { return Ok(alone) };
         let rows = slots::of_run(session, self.project, newest).await?;
@@ -211,10 +215,10 @@ impl Opening<'_> {
             last_activity_at: run.last_activity_at,
             slots,
         };
-        let batch_start = (self.purpose == Purpose::Batch).then_some(self.start);
+        let batch_start = (self.purpose == OpenKind::Batch).then_some(self.start);
         Ok(match known.joined_by(self.shard_index(), batch_start, self.now, self.patience()) {
-            Joining::Join => Some(Place::Joins(newest)),
-            Joining::Rerun => Some(Place::New { rerun_of: Some(newest) }),
+            Joining::Join => Some(RunTarget::Joins(newest)),
+            Joining::Rerun => Some(RunTarget::New { rerun_of: Some(newest) }),
             Joining::Apart => alone,
             Joining::Earlier => None,
         })
@@ -222,7 +226,7 @@ impl Opening<'_> {
 
     /// The lanes of the run, made beforehand where they are missing: a lane
     /// that is being made holds up everyone who makes another.
-    pub(crate) async fn lanes(&self, place: Place) -> Result<Lanes> {
+    pub(crate) async fn lanes(&self, place: RunTarget) -> Result<Lanes> {
         let (branch, environment, at) = match place.run() {
             Some(run) => {
                 let row = runs::get(&mut self.ctx.store.db().read().await?, self.project, run).await?;
@@ -242,36 +246,38 @@ impl Opening<'_> {
     pub(crate) async fn enter(
         &self,
         session: &mut Session,
-        place: Place,
+        place: RunTarget,
         lanes: &Lanes,
         reserved: Option<RunId>,
     ) -> Result<Option<Opened>> {
         let mut group = self.group();
-        if let (Some(of_clients), Place::Joins(_) | Place::New { .. }) = (&group, place) {
-            let (again, own) = self.among(session, of_clients.clone(), true).await?;
+        if let (Some(of_clients), RunTarget::Joins(_) | RunTarget::New { .. }) = (&group, place) {
+            let (again, own) = self.resolve_in_group(session, of_clients.clone(), true).await?;
             if again != place || self.known(session).await?.is_some() {
                 return Ok(None);
             }
             group = Some(own);
         }
         match place {
-            Place::Known(found) => self.enter_known(session, found).await.map(Some),
-            Place::Joins(run) => self.join(session, run).await,
-            Place::New { rerun_of } => self.create(session, lanes, reserved, group.as_ref(), rerun_of).await,
+            RunTarget::Known(found) => self.enter_known(session, found).await.map(Some),
+            RunTarget::Joins(run) => self.join(session, run).await,
+            RunTarget::New { rerun_of } => {
+                self.create(session, lanes, reserved, group.as_ref(), rerun_of).await
+            }
         }
     }
 
     async fn enter_known(&self, session: &mut Session, found: FoundSlot) -> Result<Opened> {
         let mut locked = LockedRun::lock(session, self.project, found.run).await?;
         match self.purpose {
-            Purpose::Setup => {
+            OpenKind::Setup => {
                 let row = locked.slot_mut(found.slot)?;
                 if row.slot.state == SlotState::Setup {
                     row.slot.opened_at = self.now;
                 }
-                locked.breathe(found.slot, self.now)?;
+                locked.touch(found.slot, self.now)?;
             }
-            Purpose::Start => {
+            OpenKind::Start => {
                 let row = locked.slot_mut(found.slot)?;
                 if row.slot.state == SlotState::Lost {
                     // Whoever starts in the place of a lost client reports errors of its own.
@@ -280,10 +286,10 @@ impl Opening<'_> {
                 let ended_by_guess = locked.run.end_reason.is_some_and(EndReason::is_guess);
                 if !locked.run.status.is_final() || ended_by_guess {
                     self.set_running(&mut locked);
-                    locked.admit(found.slot, self.now)?;
+                    locked.resume_client(found.slot, self.now)?;
                 }
             }
-            Purpose::Batch => {
+            OpenKind::Batch => {
                 let may_go_on = match locked.run.status {
                     RunStatus::Interrupted => true,
                     RunStatus::Cancelled => locked.run.end_reason.is_some_and(EndReason::is_guess),
@@ -296,7 +302,7 @@ impl Opening<'_> {
                 if may_go_on {
                     locked.reopen("revived");
                 }
-                locked.breathe(found.slot, self.now)?;
+                locked.touch(found.slot, self.now)?;
             }
         }
         Ok(Opened { locked, slot: found.slot, is_known: true })
@@ -314,7 +320,7 @@ impl Opening<'_> {
     async fn join(&self, session: &mut Session, run: RunId) -> Result<Option<Opened>> {
         let mut locked = LockedRun::lock(session, self.project, run).await?;
         // What is tried again after a crash takes the place of the one that crashed, though other shards keep the run alive.
-        if locked.lose_silent(self.now, self.patience()) {
+        if locked.mark_stale_slots(self.now, self.patience()) {
             shard_retry::take_places(session, &mut locked, self.now).await?;
         }
         let index = self.shard_index().unwrap_or_else(|| locked.judge(|slots| slots.free_index()));
@@ -326,10 +332,10 @@ impl Opening<'_> {
         if locked.run.status.is_final() {
             locked.reopen("revived");
         }
-        if self.purpose != Purpose::Setup {
+        if self.purpose != OpenKind::Setup {
             self.set_running(&mut locked);
         }
-        locked.breathe(slot, self.now)?;
+        locked.touch(slot, self.now)?;
         Ok(Some(Opened { locked, slot, is_known: false }))
     }
 
@@ -369,9 +375,9 @@ impl Opening<'_> {
             earlier.write(session, self.now).await?;
         }
         locked.announce(match self.purpose {
-            Purpose::Setup => "run-initializing",
-            Purpose::Start => "run-started",
-            Purpose::Batch => "run-submitted",
+            OpenKind::Setup => "run-initializing",
+            OpenKind::Start => "run-started",
+            OpenKind::Batch => "run-submitted",
         });
         Ok(Some(Opened { locked, slot, is_known: false }))
     }
@@ -394,7 +400,7 @@ impl Opening<'_> {
     }
 
     fn slot_row(&self, id: SlotId, run: RunId, shard_index: i64, generation: i64, ordinal: i64) -> SlotRow {
-        let is_setup = self.purpose == Purpose::Setup;
+        let is_setup = self.purpose == OpenKind::Setup;
         let slot = Slot {
             shard_index,
             ordinal,
@@ -420,8 +426,8 @@ impl Opening<'_> {
             branch: lanes.branch.clone(),
             environment: lanes.environment.clone(),
             status: match self.purpose {
-                Purpose::Setup => RunStatus::Initializing,
-                Purpose::Start | Purpose::Batch => RunStatus::Running,
+                OpenKind::Setup => RunStatus::Initializing,
+                OpenKind::Start | OpenKind::Batch => RunStatus::Running,
             },
             start_time: self.start,
             // Repeating some shards is not running everything.
@@ -442,8 +448,8 @@ impl Opening<'_> {
             instance_id: f.instance_id.clone(),
             // A live run has not counted yet what its client expects.
             claimed: match self.purpose {
-                Purpose::Batch => f.claimed_totals.as_ref().map(|claimed| claimed.totals()),
-                Purpose::Setup | Purpose::Start => None,
+                OpenKind::Batch => f.claimed_totals.as_ref().map(|claimed| claimed.totals()),
+                OpenKind::Setup | OpenKind::Start => None,
             }
             .unwrap_or_default(),
             details: RunDetails {
@@ -467,9 +473,9 @@ impl Opening<'_> {
                 continue;
             }
             if locked.run.status == RunStatus::Finalizing {
-                locked.take_pending(self.now);
+                locked.finish_finalizing(self.now);
             } else {
-                locked.give_up(RunStatus::Cancelled, EndReason::Superseded, self.now);
+                locked.abort(RunStatus::Cancelled, EndReason::Superseded, self.now);
             }
             superseded.push(locked);
         }

@@ -87,7 +87,7 @@ pub async fn restore_run(
         run
     } else {
         let mut locked = LockedRun::lock(session, project, run.id).await?;
-        locked.give_up(RunStatus::Cancelled, EndReason::User, now);
+        locked.abort(RunStatus::Cancelled, EndReason::User, now);
         locked.write(session, now).await?
     };
     feed::publish(session, "run-restored", run.id, project, Some(run.status), now).await?;

@@ -15,14 +15,18 @@ use callboard_store::{Backend, Store};
 
 use crate::Result;
 use crate::stage::evidence_packing::Packed;
-use crate::stage::run_token::{self, Claim, Fed};
-use crate::stage::staged_request::{Call, MOST_IN_ROW, Origin, discard};
+use crate::stage::run_token::{self, Claim, Producer};
+use crate::stage::staged_request::{MOST_IN_ROW, Origin, StagedRequest, discard};
 use crate::stage::stored_entries::{PART_BYTES, read_stored};
-use crate::transaction::run_events::Shown;
+use crate::transaction::run_events::Preview;
 
 /// Makes packs that were written before part of the run of their calls, and takes ids
 /// for those that go with the rows. The caller commits.
-async fn place_packs(session: &mut Session, origin: Origin, calls: &[Call]) -> Result<Vec<Option<PackId>>> {
+async fn place_packs(
+    session: &mut Session,
+    origin: Origin,
+    calls: &[StagedRequest],
+) -> Result<Vec<Option<PackId>>> {
     let Origin { project, run, at, .. } = origin;
     let count = calls.iter().filter(|call| call.packed.with_rows().is_some()).count();
     let mut ids = evidence::take_ids(session, count).await?.into_iter();
@@ -36,38 +40,38 @@ async fn place_packs(session: &mut Session, origin: Origin, calls: &[Call]) -> R
 /// Keeps the results of a request that lie in a file: part by part, since together
 /// they do not fit into memory. Where it breaks off, what was kept is known when the
 /// client sends it again.
-pub(crate) async fn keep_stored(
+pub(crate) async fn stage_stored(
     store: &Store,
     claim: &Claim,
     mut passing: Vec<NewEvent>,
     cases: StoredCases,
-) -> Result<Fed> {
-    let fed = run_token::recognise_feeder(store, claim).await?;
+) -> Result<Producer> {
+    let fed = run_token::recognise_producer(store, claim).await?;
     let origin = Origin::of(claim, &fed);
     let parts = cases.parts(MOST_IN_ROW, PART_BYTES);
     let cases = Arc::new(Mutex::new(cases));
     for positions in parts {
         let keys = positions.iter().filter_map(|position| claim.keys.get(*position).copied()).collect();
-        let look = |shown: &mut HashMap<usize, Shown>, entry: &TestCaseEntry| {
-            shown.extend(Shown::of(entry).map(|of_entry| (entry.index, of_entry)));
+        let look = |shown: &mut HashMap<usize, Preview>, entry: &TestCaseEntry| {
+            shown.extend(Preview::of(entry).map(|of_entry| (entry.index, of_entry)));
         };
         let (entries, packing, shown) = read_stored(&cases, positions, HashMap::new(), look).await?;
         let packed = Packed::placed(store, origin.project, Some(origin.run), packing, origin.at).await?;
-        let call = Call::of(store, packed, std::mem::take(&mut passing), shown, entries, keys)?;
-        keep_alone(store, origin, &[call]).await?;
+        let call = StagedRequest::of(store, packed, std::mem::take(&mut passing), shown, entries, keys)?;
+        stage_alone(store, origin, &[call]).await?;
     }
     Ok(fed)
 }
 
 /// Keeps calls of a client, with the evidence they brought; the caller commits.
-async fn keep(
+async fn stage(
     session: &mut Session,
     origin: Origin,
-    calls: &[Call],
+    calls: &[StagedRequest],
     packs: Vec<Option<PackId>>,
 ) -> Result<()> {
     let Origin { project, run, slot, at } = origin;
-    let kept = calls.iter().zip(packs).map(|(Call { packed, body, keys, .. }, pack)| {
+    let kept = calls.iter().zip(packs).map(|(StagedRequest { packed, body, keys, .. }, pack)| {
         let evidence = packed.with_rows().map(|pack| pack.as_slice().to_vec());
         NewCall { project, run, slot, at, pack, evidence, body: body.clone(), keys: keys.clone() }
     });
@@ -75,9 +79,9 @@ async fn keep(
 }
 
 /// Keeps calls of a request. What they wrote is removed when they cannot be kept.
-async fn keep_alone(store: &Store, origin: Origin, calls: &[Call]) -> Result<()> {
+async fn stage_alone(store: &Store, origin: Origin, calls: &[StagedRequest]) -> Result<()> {
     if store.backend() == Backend::Postgres {
-        let kept = keep_among_runs(store, origin, calls).await;
+        let kept = stage_among_runs(store, origin, calls).await;
         if let Err(error) = &kept {
             discard(store, calls, error).await;
         }
@@ -87,7 +91,7 @@ async fn keep_alone(store: &Store, origin: Origin, calls: &[Call]) -> Result<()>
     if let Err(error) = &placed {
         discard(store, calls, error).await;
     }
-    let kept = keep_beside(store, origin, calls, placed?).await;
+    let kept = stage_in_own_file(store, origin, calls, placed?).await;
     if let Err(error) = &kept {
         for call in calls {
             call.packed.let_go(store, origin.project, error, origin.at).await;
@@ -98,7 +102,7 @@ async fn keep_alone(store: &Store, origin: Origin, calls: &[Call]) -> Result<()>
 
 /// The packs of calls that are kept in a file of their own: part of the run before
 /// that, and should it break off in between, they go with the run.
-async fn place_before(store: &Store, origin: Origin, calls: &[Call]) -> Result<Vec<Option<PackId>>> {
+async fn place_before(store: &Store, origin: Origin, calls: &[StagedRequest]) -> Result<Vec<Option<PackId>>> {
     if calls.iter().all(|call| call.packed.frames().is_empty()) {
         return Ok(vec![None; calls.len()]);
     }
@@ -108,51 +112,54 @@ async fn place_before(store: &Store, origin: Origin, calls: &[Call]) -> Result<V
     Ok(packs)
 }
 
-/// [`keep_alone`] in the file of calls.
-async fn keep_beside(
+/// [`stage_alone`] in the file of calls.
+async fn stage_in_own_file(
     store: &Store,
     origin: Origin,
-    calls: &[Call],
+    calls: &[StagedRequest],
     packs: Vec<Option<PackId>>,
 ) -> Result<()> {
     let mut session = store.db().intake().await?;
-    keep(&mut session, origin, calls, packs).await?;
+    stage(&mut session, origin, calls, packs).await?;
     Ok(session.commit().await?)
 }
 
-/// [`keep_alone`] in a transaction; a call that needs nothing else is its own.
-async fn keep_among_runs(store: &Store, origin: Origin, calls: &[Call]) -> Result<()> {
+/// [`stage_alone`] in a transaction; a call that needs nothing else is its own.
+async fn stage_among_runs(store: &Store, origin: Origin, calls: &[StagedRequest]) -> Result<()> {
     if let [only] = calls
         && (only.packed.frames().is_empty() || only.packed.with_rows().is_some())
     {
         let mut session = store.db().intake().await?;
         let packs = place_packs(&mut session, origin, calls).await?;
-        return keep(&mut session, origin, calls, packs).await;
+        return stage(&mut session, origin, calls, packs).await;
     }
     let mut session = store.db().begin().await?;
     let packs = place_packs(&mut session, origin, calls).await?;
-    keep(&mut session, origin, calls, packs).await?;
+    stage(&mut session, origin, calls, packs).await?;
     Ok(session.commit().await?)
 }
 
 /// Keeps a request by itself: who sent it is asked before anything is done.
-pub(crate) async fn keep_asking_first(
+pub(crate) async fn stage_after_check(
     store: &Store,
     claim: &Claim,
     passing: Vec<NewEvent>,
     entries: Vec<TestCaseEntry>,
-) -> Result<Fed> {
-    let fed = run_token::recognise_feeder(store, claim).await?;
+) -> Result<Producer> {
+    let fed = run_token::recognise_producer(store, claim).await?;
     let origin = Origin::of(claim, &fed);
     let entries = entries.into_iter().zip(claim.keys.iter().copied()).collect();
-    let calls = Call::of_request(store, origin, passing, entries).await?;
-    keep_alone(store, origin, &calls).await?;
+    let calls = StagedRequest::of_request(store, origin, passing, entries).await?;
+    stage_alone(store, origin, &calls).await?;
     Ok(fed)
 }
 
 /// Keeps calls that brought little for those who are seen at once to be clients, as
 /// [`rows::add_of_clients`] does; answers for each who that is.
-pub(crate) async fn keep_of_clients(session: Session, calls: &[(&Claim, &Call)]) -> Result<Vec<Option<Fed>>> {
+pub(crate) async fn stage_for_clients(
+    session: Session,
+    calls: &[(&Claim, &StagedRequest)],
+) -> Result<Vec<Option<Producer>>> {
     let claimed: Vec<ClaimedCall<'_>> = calls
         .iter()
         .map(|(claim, call)| ClaimedCall {
@@ -166,13 +173,13 @@ pub(crate) async fn keep_of_clients(session: Session, calls: &[(&Claim, &Call)])
         })
         .collect();
     let admitted = rows::add_of_clients(session, &claimed).await?;
-    let fed = admitted.into_iter().map(|admitted| Some(Fed::of(admitted?)));
+    let fed = admitted.into_iter().map(|admitted| Some(Producer::of(admitted?)));
     Ok(fed.collect())
 }
 
 /// Keeps a call that is ready by itself.
-pub(crate) async fn keep_ready(store: &Store, claim: &Claim, call: Call) -> Result<Fed> {
-    let fed = run_token::recognise_feeder(store, claim).await?;
-    keep_alone(store, Origin::of(claim, &fed), &[call]).await?;
+pub(crate) async fn stage_prepared(store: &Store, claim: &Claim, call: StagedRequest) -> Result<Producer> {
+    let fed = run_token::recognise_producer(store, claim).await?;
+    stage_alone(store, Origin::of(claim, &fed), &[call]).await?;
     Ok(fed)
 }

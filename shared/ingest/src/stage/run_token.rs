@@ -36,7 +36,7 @@ impl Bearer {
         matches!(self.stood.0, RunStatus::Running | RunStatus::Finalizing)
     }
 
-    /// Turns a client of a run that is over away before anything it sends is
+    /// WriteCoalescer a client of a run that is over away before anything it sends is
     /// written. What the run's lock says later counts.
     pub(crate) fn refuse_early(&self) -> Result<()> {
         match self.stood {
@@ -89,7 +89,7 @@ pub(crate) type Sender = (RunId, TokenHash);
 
 /// A client that may bring results to its run.
 #[derive(Debug)]
-pub(crate) struct Fed {
+pub(crate) struct Producer {
     pub(crate) project: ProjectId,
     pub(crate) slot: SlotId,
     /// Whether its run was going on when the token was checked.
@@ -98,7 +98,7 @@ pub(crate) struct Fed {
     pub(crate) inserted: usize,
 }
 
-impl Fed {
+impl Producer {
     /// Of somebody who was seen at once to be a client of a run that goes on.
     pub(crate) const fn of(admitted: Admitted) -> Self {
         let Admitted { project, slot, inserted } = admitted;
@@ -118,7 +118,7 @@ impl Claim {
 }
 
 /// [`recognise`] for somebody who brings results.
-pub(crate) async fn recognise_feeder(store: &Store, claim: &Claim) -> Result<Fed> {
+pub(crate) async fn recognise_producer(store: &Store, claim: &Claim) -> Result<Producer> {
     let Claim { run, token, keys, at } = claim;
     let mut session = store.db().read().await?;
     let Feeder { token: checked, known } =
@@ -127,7 +127,7 @@ pub(crate) async fn recognise_feeder(store: &Store, claim: &Claim) -> Result<Fed
     bearer.refuse_early()?;
     let mut known: HashSet<i64> = known.into_iter().collect();
     let inserted = keys.iter().filter(|key| known.insert(**key)).count();
-    Ok(Fed { project: bearer.project, slot: bearer.slot, goes_on: bearer.goes_on(), inserted })
+    Ok(Producer { project: bearer.project, slot: bearer.slot, goes_on: bearer.goes_on(), inserted })
 }
 
 fn hash_of(token: Option<&str>) -> Result<TokenHash> {

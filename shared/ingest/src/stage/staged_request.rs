@@ -13,8 +13,8 @@ use callboard_store::{Backend, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::stage::evidence_packing::Packed;
-use crate::stage::run_token::{Claim, Fed};
-use crate::transaction::run_events::Shown;
+use crate::stage::run_token::{Claim, Producer};
+use crate::transaction::run_events::Preview;
 use crate::{QueryError, Result};
 
 /// Most entries of a row: a larger call takes several, so that folding stays in
@@ -23,10 +23,10 @@ pub(crate) const MOST_IN_ROW: usize = 500;
 
 /// What a call brought, as it is stored while it waits.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Brought {
+pub(crate) struct StagedPayload {
     pub(crate) entries: Vec<TestCaseEntry>,
     /// By index of the entry.
-    pub(crate) shown: HashMap<usize, Shown>,
+    pub(crate) shown: HashMap<usize, Preview>,
     /// Where the evidence of each entry lies in the pack of the call, by index.
     pub(crate) frames: Vec<(usize, Frame)>,
     pub(crate) requests: Captured,
@@ -35,7 +35,7 @@ pub(crate) struct Brought {
 }
 
 /// A call on its way to its row.
-pub(crate) struct Call {
+pub(crate) struct StagedRequest {
     pub(crate) packed: Packed,
     /// The pack of its evidence, when an id was taken for it before.
     pub(crate) pack: Option<PackId>,
@@ -54,12 +54,12 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Of a client that was recognised.
-    pub(crate) const fn of(claim: &Claim, fed: &Fed) -> Self {
+    pub(crate) const fn of(claim: &Claim, fed: &Producer) -> Self {
         Self { project: fed.project, run: claim.run, slot: fed.slot, at: claim.at }
     }
 }
 
-impl Call {
+impl StagedRequest {
     /// A call that brought little.
     pub(crate) fn small(
         store: &Store,
@@ -67,7 +67,7 @@ impl Call {
         mut entries: Vec<TestCaseEntry>,
         keys: Vec<i64>,
     ) -> Result<Self> {
-        let shown = shown_of(&entries);
+        let shown = preview_of(&entries);
         let packed = Packed::small(&mut entries)?;
         Self::of(store, packed, passing, shown, entries, keys)
     }
@@ -104,7 +104,7 @@ impl Call {
         entries: Vec<(TestCaseEntry, i64)>,
     ) -> Result<Self> {
         let (mut entries, keys): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
-        let shown = shown_of(&entries);
+        let shown = preview_of(&entries);
         let packed = Packed::write(store, project, Some(run), &mut entries, at).await?;
         Self::of(store, packed, passing, shown, entries, keys)
     }
@@ -113,13 +113,13 @@ impl Call {
         store: &Store,
         mut packed: Packed,
         passing: Vec<NewEvent>,
-        shown: HashMap<usize, Shown>,
+        shown: HashMap<usize, Preview>,
         entries: Vec<TestCaseEntry>,
         keys: Vec<i64>,
     ) -> Result<Self> {
         let frames = packed.frames().to_vec();
         let requests = std::mem::take(&mut packed.requests);
-        let body = Brought { entries, shown, frames, requests, passing }.to_bytes(store.backend())?;
+        let body = StagedPayload { entries, shown, frames, requests, passing }.to_bytes(store.backend())?;
         Ok(Self { packed, pack: None, body, keys })
     }
 
@@ -134,8 +134,8 @@ impl Call {
     }
 }
 
-fn shown_of(entries: &[TestCaseEntry]) -> HashMap<usize, Shown> {
-    entries.iter().filter_map(|entry| Some((entry.index, Shown::of(entry)?))).collect()
+fn preview_of(entries: &[TestCaseEntry]) -> HashMap<usize, Preview> {
+    entries.iter().filter_map(|entry| Some((entry.index, Preview::of(entry)?))).collect()
 }
 
 /// Entries in rows of at most [`MOST_IN_ROW`]; those of one test stay together,
@@ -158,7 +158,7 @@ fn parts(entries: Vec<(TestCaseEntry, i64)>) -> Vec<Vec<(TestCaseEntry, i64)>> {
     parts
 }
 
-impl Brought {
+impl StagedPayload {
     fn to_bytes(&self, backend: Backend) -> Result<Vec<u8>> {
         let json =
             serde_json::to_vec(self).map_err(|_| StoreError::Damaged("results without a stored form"))?;
@@ -172,7 +172,7 @@ impl Brought {
 }
 
 /// Removes what requests wrote that are not staged.
-pub(crate) async fn discard(store: &Store, calls: &[Call], failure: &QueryError) {
+pub(crate) async fn discard(store: &Store, calls: &[StagedRequest], failure: &QueryError) {
     for call in calls {
         call.packed.discard(store, Some(failure)).await;
     }

@@ -15,44 +15,44 @@ use callboard_store::{Store, StoreError, evidence};
 use tokio::sync::{Notify, oneshot};
 
 use crate::Result;
-use crate::stage::run_token::{Claim, Fed, Sender};
-use crate::stage::staged_request::Call;
+use crate::stage::run_token::{Claim, Producer, Sender};
+use crate::stage::staged_request::StagedRequest;
 
 /// Clients that are known by what they sent before: beyond that, all are asked
 /// once more.
-const MOST_CLIENTS: usize = 4_096;
+const MAX_CLIENTS: usize = 4_096;
 /// Ids for packs that are taken together: taking them one by one would make every
 /// call with evidence change one more row.
-const PACKS_TOGETHER: usize = 64;
+const PACK_ID_BATCH: usize = 64;
 /// Runs of different places are folded at the same time.
-const PLACES: usize = 16;
+const LOCK_STRIPES: usize = 16;
 /// How long nothing must have arrived for a lull: clients that send one batch
 /// after the other pause for less.
-const QUIET: Duration = Duration::from_millis(20);
+const IDLE_WINDOW: Duration = Duration::from_millis(20);
 /// How long a lull is waited for by what is done for more runs together the longer
 /// that is.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long it is waited for by what is done run by run: those who write wait for a
 /// part of it at most, and it is done soon all the same.
-pub(crate) const SHORT_PATIENCE: Duration = Duration::from_millis(100);
+pub(crate) const SHORT_IDLE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The line of a process.
 #[derive(Debug, Clone, Default)]
-pub struct Turns(pub(crate) Arc<Line>);
+pub struct WriteCoalescer(pub(crate) Arc<WriteQueue>);
 
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct WriteQueue {
     /// Whether calls are folded before they are answered.
     pub(crate) at_once: bool,
-    waiting: Mutex<Vec<Waiting>>,
+    waiting: Mutex<Vec<QueuedBatch>>,
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// Calls that were kept and are about to be folded, by run.
-    soon: Mutex<HashMap<RunId, Arc<Soon>>>,
+    soon: Mutex<HashMap<RunId, Arc<PendingFold>>>,
     /// Who called before and was a client, or was made one.
     clients: Mutex<HashSet<Sender>>,
     /// Ids for packs that are taken already, ascending.
     packs: tokio::sync::Mutex<vec::IntoIter<PackId>>,
-    folding: [tokio::sync::Mutex<()>; PLACES],
+    folding: [tokio::sync::Mutex<()>; LOCK_STRIPES],
     counting: tokio::sync::Mutex<()>,
     /// Executions that were brought since it was last asked whether too many wait
     /// to be counted.
@@ -62,60 +62,60 @@ pub(crate) struct Line {
 
 /// Calls of a run that are about to be folded.
 #[derive(Default)]
-pub(crate) struct Soon {
+pub(crate) struct PendingFold {
     pub(crate) calls: AtomicUsize,
     pub(crate) are_many: Notify,
 }
 
-impl std::fmt::Debug for Line {
+impl std::fmt::Debug for WriteQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Line").finish_non_exhaustive()
+        f.debug_struct("WriteQueue").finish_non_exhaustive()
     }
 }
 
-impl Turns {
+impl WriteCoalescer {
     /// Of a process that may be stopped as soon as it has answered: it leaves
     /// nothing for later.
     #[must_use]
     pub fn at_once() -> Self {
-        Self(Arc::new(Line { at_once: true, ..Line::default() }))
+        Self(Arc::new(WriteQueue { at_once: true, ..WriteQueue::default() }))
     }
 
     /// Whether somebody was a client when it called before, or became one here.
-    pub(crate) fn knows(&self, sender: Sender) -> bool {
+    pub(crate) fn is_known_client(&self, sender: Sender) -> bool {
         self.0.clients().contains(&sender)
     }
 
     /// Notes whether somebody is a client.
-    pub(crate) fn note(&self, sender: Sender, is_client: bool) {
+    pub(crate) fn remember_client(&self, sender: Sender, is_client: bool) {
         let mut clients = self.0.clients();
         if !is_client {
             clients.remove(&sender);
             return;
         }
-        if clients.len() >= MOST_CLIENTS {
+        if clients.len() >= MAX_CLIENTS {
             clients.clear();
         }
         clients.insert(sender);
     }
 
     /// Notes that results are being taken, until what it answers is dropped.
-    pub(crate) fn arrival(&self) -> Arrival {
+    pub(crate) fn begin_request(&self) -> InFlightGuard {
         self.0.arriving.begin();
-        Arrival(Arc::clone(&self.0))
+        InFlightGuard(Arc::clone(&self.0))
     }
 
     /// Waits until no results arrive in this process, but not for long: what can
     /// be done any time should not hold up those who wait for an answer.
-    pub(crate) async fn lull(&self, patience: Duration) {
+    pub(crate) async fn wait_until_idle(&self, patience: Duration) {
         // Whether it came or not, what waits for it is done.
-        let _came = tokio::time::timeout(patience, self.0.arriving.lull()).await;
+        let _came = tokio::time::timeout(patience, self.0.arriving.wait_until_idle()).await;
     }
 
     /// Notes executions that somebody brought. Answers with how many came since it
     /// last did, once they are `many`: asking after each call whether too many wait
     /// to be counted costs more than it helps.
-    pub(crate) fn brought(&self, project: ProjectId, executions: usize, many: usize) -> Option<usize> {
+    pub(crate) fn add_received(&self, project: ProjectId, executions: usize, many: usize) -> Option<usize> {
         if self.0.at_once {
             return Some(executions);
         }
@@ -133,7 +133,7 @@ impl Turns {
             return Ok(id);
         }
         let mut session = store.db().begin().await?;
-        let ids = evidence::take_ids(&mut session, PACKS_TOGETHER).await?;
+        let ids = evidence::take_ids(&mut session, PACK_ID_BATCH).await?;
         session.commit().await?;
         *taken = ids.into_iter();
         Ok(taken.next().ok_or(StoreError::Damaged("a sequence gave no id"))?)
@@ -141,13 +141,13 @@ impl Turns {
 
     /// The turn to count what waits to be counted. Whoever counts locks the same
     /// runs, and who waits for that should not hold a connection meanwhile.
-    pub(crate) async fn to_count(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(crate) async fn aggregation_lock(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.counting.lock().await
     }
 
     /// The turn to fold what waits of a run, for the same reason.
-    pub(crate) async fn to_fold(&self, run: RunId) -> tokio::sync::MutexGuard<'_, ()> {
-        let place = usize::try_from(run.get().rem_euclid(PLACES as i64)).unwrap_or_default();
+    pub(crate) async fn apply_lock(&self, run: RunId) -> tokio::sync::MutexGuard<'_, ()> {
+        let place = usize::try_from(run.get().rem_euclid(LOCK_STRIPES as i64)).unwrap_or_default();
         self.0.folding[place].lock().await
     }
 }
@@ -173,7 +173,7 @@ impl Arriving {
         }
     }
 
-    async fn lull(&self) {
+    async fn wait_until_idle(&self) {
         loop {
             let over = self.over.notified();
             let before = self.ever.load(Ordering::Relaxed);
@@ -184,7 +184,7 @@ impl Arriving {
             if before == 0 {
                 return;
             }
-            tokio::time::sleep(QUIET).await;
+            tokio::time::sleep(IDLE_WINDOW).await;
             if self.ever.load(Ordering::Relaxed) == before {
                 return;
             }
@@ -193,31 +193,31 @@ impl Arriving {
 }
 
 /// Results that are being taken.
-pub(crate) struct Arrival(Arc<Line>);
+pub(crate) struct InFlightGuard(Arc<WriteQueue>);
 
-impl Drop for Arrival {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.arriving.end();
     }
 }
 
 /// Somebody in line.
-pub(crate) struct Waiting {
+pub(crate) struct QueuedBatch {
     pub(crate) claim: Claim,
-    pub(crate) call: Call,
-    pub(crate) told: oneshot::Sender<Result<Turn>>,
+    pub(crate) call: StagedRequest,
+    pub(crate) told: oneshot::Sender<Result<BatchOutcome>>,
 }
 
 /// How a turn went for a call.
-pub(crate) enum Turn {
+pub(crate) enum BatchOutcome {
     /// It is kept.
-    Kept(Fed),
+    Kept(Producer),
     /// It goes alone.
-    Alone(Box<(Claim, Call)>),
+    Alone(Box<(Claim, StagedRequest)>),
 }
 
-impl Line {
-    pub(crate) fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+impl WriteQueue {
+    pub(crate) fn waiting(&self) -> MutexGuard<'_, Vec<QueuedBatch>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -225,12 +225,12 @@ impl Line {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn soon(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Soon>>> {
+    pub(crate) fn soon(&self) -> MutexGuard<'_, HashMap<RunId, Arc<PendingFold>>> {
         self.soon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The first in line.
-    pub(crate) fn take(&self, most: usize) -> Vec<Waiting> {
+    pub(crate) fn take(&self, most: usize) -> Vec<QueuedBatch> {
         let mut waiting = self.waiting();
         let most = most.min(waiting.len());
         let later = waiting.split_off(most);
@@ -238,18 +238,18 @@ impl Line {
     }
 }
 
-impl Turn {
-    pub(crate) fn alone(claim: Claim, call: Call) -> Self {
+impl BatchOutcome {
+    pub(crate) fn alone(claim: Claim, call: StagedRequest) -> Self {
         Self::Alone(Box::new((claim, call)))
     }
 }
 
-impl Waiting {
+impl QueuedBatch {
     /// Tells that it was kept, that it goes alone, which tells what it is refused for, or
     /// why neither can be.
-    pub(crate) fn tell(self, kept: Result<Option<Fed>>) {
+    pub(crate) fn complete(self, kept: Result<Option<Producer>>) {
         let Self { claim, call, told } = self;
-        let turn = kept.map(|kept| kept.map_or_else(|| Turn::alone(claim, call), Turn::Kept));
+        let turn = kept.map(|kept| kept.map_or_else(|| BatchOutcome::alone(claim, call), BatchOutcome::Kept));
         // Who does not wait any more sends it again, or was not interested.
         let _is_awaited = told.send(turn);
     }

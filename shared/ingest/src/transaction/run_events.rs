@@ -88,14 +88,14 @@ pub(crate) fn step(step: &StepNote) -> NewEvent {
 
 /// What the feed tells of an attempt out of its evidence, which goes its own way.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Shown {
+pub(crate) struct Preview {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     step_events: Vec<StepEvent>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     browser: Option<Browser>,
 }
 
-impl Shown {
+impl Preview {
     /// Of an entry; `None` when its evidence tells nothing.
     pub(crate) fn of(entry: &TestCaseEntry) -> Option<Self> {
         let evidence = entry.evidence.as_deref()?;
@@ -112,11 +112,11 @@ pub(crate) struct Told {
     suite_path: Vec<String>,
     location: String,
     error: Option<String>,
-    shown: Shown,
+    shown: Preview,
 }
 
 impl Told {
-    pub(crate) fn of(entry: &TestCaseEntry, shown: Option<Shown>) -> Self {
+    pub(crate) fn of(entry: &TestCaseEntry, shown: Option<Preview>) -> Self {
         let mut location = entry.file_path.clone();
         for number in [entry.line, entry.column].into_iter().flatten() {
             location.push(':');

@@ -48,7 +48,7 @@ pub(crate) struct LockedRun {
     /// Whether this transaction made it.
     pub(crate) is_fresh: bool,
     /// What the transaction adds to the project's counters.
-    pub(crate) growth: Growth,
+    pub(crate) counter_deltas: Growth,
     found: RunRow,
     found_lanes: Vec<i64>,
     found_slots: Vec<SlotRow>,
@@ -56,12 +56,12 @@ pub(crate) struct LockedRun {
     changed_slots: BTreeSet<SlotId>,
     described: Option<RunDetails>,
     events: Vec<NewEvent>,
-    announcements: Vec<Announcement>,
+    announcements: Vec<GlobalEvent>,
 }
 
 /// An event of the feed of all runs, which is written last.
 #[derive(Debug, Clone, Copy)]
-struct Announcement {
+struct GlobalEvent {
     kind: &'static str,
     /// Another run and its status; the run itself otherwise.
     of: Option<(RunId, RunStatus)>,
@@ -85,7 +85,7 @@ impl LockedRun {
         let (run, slots, _) = runs::lock_with_slots(session, project, id).await?;
         let new_run = Some((id, run.order_at));
         let mut fresh = Self::of(run, slots, lanes, true);
-        fresh.growth = Growth { runs: 1, new_run, ..Growth::default() };
+        fresh.counter_deltas = Growth { runs: 1, new_run, ..Growth::default() };
         Ok(fresh)
     }
 
@@ -100,7 +100,7 @@ impl LockedRun {
             lanes,
             has_new_lanes: false,
             is_fresh,
-            growth: Growth::default(),
+            counter_deltas: Growth::default(),
             changed_slots: BTreeSet::new(),
             described: None,
             events: Vec::new(),
@@ -144,20 +144,20 @@ impl LockedRun {
 
     /// Adds an event to the feed of all runs.
     pub(crate) fn announce(&mut self, kind: &'static str) {
-        self.announcements.push(Announcement { kind, of: None });
+        self.announcements.push(GlobalEvent { kind, of: None });
     }
 
     /// Takes over what is to be said about another run, so that it is said last.
     pub(crate) fn announce_for(&mut self, other: &mut Self) {
         for announcement in std::mem::take(&mut other.announcements) {
             let of = announcement.of.or(Some((other.run.id, other.run.status)));
-            self.announcements.push(Announcement { of, ..announcement });
+            self.announcements.push(GlobalEvent { of, ..announcement });
         }
     }
 
     /// Lets a client of the run go on: a run that was only taken for over is
     /// opened again, and so is a slot that was taken for lost.
-    pub(crate) fn admit(&mut self, slot: SlotId, now: Timestamp) -> Result<()> {
+    pub(crate) fn resume_client(&mut self, slot: SlotId, now: Timestamp) -> Result<()> {
         match (self.run.status, self.run.end_reason) {
             (RunStatus::Initializing | RunStatus::Running | RunStatus::Finalizing, _) => {}
             (RunStatus::Interrupted | RunStatus::Cancelled, Some(reason)) if reason.is_guess() => {
@@ -171,11 +171,11 @@ impl LockedRun {
             row.slot.state = SlotState::Live;
             row.slot.begun_at.get_or_insert(now);
         }
-        self.breathe(slot, now)
+        self.touch(slot, now)
     }
 
     /// Notes a sign of life.
-    pub(crate) fn breathe(&mut self, slot: SlotId, now: Timestamp) -> Result<()> {
+    pub(crate) fn touch(&mut self, slot: SlotId, now: Timestamp) -> Result<()> {
         let row = self.slot_mut(slot)?;
         row.slot.last_activity_at = row.slot.last_activity_at.max(now);
         self.run.last_activity_at = self.run.last_activity_at.max(now);
@@ -184,7 +184,7 @@ impl LockedRun {
 
     /// Takes those slots for lost whose clients were silent for too long;
     /// whether there are any.
-    pub(crate) fn lose_silent(&mut self, now: Timestamp, patience: &Patience) -> bool {
+    pub(crate) fn mark_stale_slots(&mut self, now: Timestamp, patience: &Patience) -> bool {
         let is_silent = |since: Timestamp, ms: i64| since.millis() <= now.millis() - ms;
         let mut any = false;
         for row in &mut self.slots {
@@ -215,8 +215,8 @@ impl LockedRun {
             return Ok(false);
         };
         self.slot_mut(waiting)?.slot.waiting = false;
-        self.breathe(waiting, now)?;
-        self.settle(now, None, patience);
+        self.touch(waiting, now)?;
+        self.recompute_status(now, None, patience);
         Ok(true)
     }
 
@@ -262,12 +262,17 @@ impl LockedRun {
         row.slot.state = SlotState::Finished;
         row.slot.waiting = waiting;
         row.slot.begun_at.get_or_insert(now);
-        self.breathe(id, now)
+        self.touch(id, now)
     }
 
     /// Brings the status in line with the slots. `ended_at` is when the run
     /// ends if it ends now.
-    pub(crate) fn settle(&mut self, now: Timestamp, ended_at: Option<Timestamp>, patience: &Patience) {
+    pub(crate) fn recompute_status(
+        &mut self,
+        now: Timestamp,
+        ended_at: Option<Timestamp>,
+        patience: &Patience,
+    ) {
         if let Some(start) = self.judge(|slots| slots.start_time()) {
             self.run.start_time = start;
         }
@@ -330,7 +335,7 @@ impl LockedRun {
     }
 
     /// The files were waited for long enough, or have come.
-    pub(crate) fn take_pending(&mut self, now: Timestamp) {
+    pub(crate) fn finish_finalizing(&mut self, now: Timestamp) {
         let outcome = self.outcome();
         for row in &mut self.slots {
             if std::mem::take(&mut row.slot.waiting) {
@@ -349,7 +354,7 @@ impl LockedRun {
     }
 
     /// Nobody is there to end the run: what was live is lost.
-    pub(crate) fn give_up(&mut self, status: RunStatus, reason: EndReason, now: Timestamp) {
+    pub(crate) fn abort(&mut self, status: RunStatus, reason: EndReason, now: Timestamp) {
         for row in &mut self.slots {
             if matches!(row.slot.state, SlotState::Live | SlotState::Setup) {
                 row.slot.state = SlotState::Lost;
@@ -380,8 +385,8 @@ impl LockedRun {
     /// Writes everything. The order of the statements is the order in which
     /// all transactions lock.
     pub(crate) async fn write(mut self, session: &mut Session, now: Timestamp) -> Result<RunRow> {
-        self.growth.executions += counted_in_project(&self.run) - counted_in_project(&self.found);
-        for row in self.slots.iter().filter(|row| self.is_news(row)) {
+        self.counter_deltas.executions += counted_in_project(&self.run) - counted_in_project(&self.found);
+        for row in self.slots.iter().filter(|row| self.is_dirty(row)) {
             slots::update(session, self.run.project, row).await?;
         }
         if let Some(details) = &self.described {
@@ -414,7 +419,7 @@ impl LockedRun {
         if self.is_fresh || self.has_new_lanes {
             lanes::touch(session, self.run.project, &self.lanes, self.run.order_at).await?;
         }
-        for Announcement { kind, of } in std::mem::take(&mut self.announcements) {
+        for GlobalEvent { kind, of } in std::mem::take(&mut self.announcements) {
             let (run, status) = of.unwrap_or((self.run.id, self.run.status));
             feed::publish(session, kind, run, self.run.project, Some(status), now).await?;
         }
@@ -423,7 +428,7 @@ impl LockedRun {
 
     /// Whether a slot has to be written: not for a sign of life alone that is
     /// hardly newer than the one that is stored.
-    fn is_news(&self, row: &SlotRow) -> bool {
+    fn is_dirty(&self, row: &SlotRow) -> bool {
         let found = self.found_slots.iter().find(|found| found.id == row.id);
         self.changed_slots.contains(&row.id)
             && found.is_none_or(|found| {
@@ -487,8 +492,8 @@ impl LockedRun {
                 rollups::add_project_day(session, project, lanes, day, is_full, before, after).await?;
             }
         }
-        if self.growth != Growth::default() {
-            projects::count(session, project, self.growth).await?;
+        if self.counter_deltas != Growth::default() {
+            projects::count(session, project, self.counter_deltas).await?;
         }
         if run.is_full && run.status.is_final() && self.before != *after {
             projects::set_latest_full(session, project, run.id, run.order_at).await?;

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{SeenProjects, WidgetQuery};
 use crate::shapes::ProjectRef;
 use crate::{Context, Result};
-use callboard_ingest::counted_in;
+use callboard_ingest::read_session_with_fresh_aggregates_in;
 
 /// Browser projects side by side; more of them are left out, the rarest first.
 const MOST_BROWSERS: usize = 50;
@@ -50,7 +50,7 @@ pub async fn browser_matrix(
     today: Day,
 ) -> Result<BrowserMatrix> {
     let span = query.span(today);
-    let mut session = counted_in(ctx, Some(&seen.ids())).await?;
+    let mut session = read_session_with_fresh_aggregates_in(ctx, Some(&seen.ids())).await?;
     let mut days = rollups::browser_days(&mut session, seen.keys(), (span.since, span.until)).await?;
     let mut projects = Vec::with_capacity(seen.0.len());
     let mut weights: BTreeMap<String, i64> = BTreeMap::new();

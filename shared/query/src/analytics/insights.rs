@@ -17,7 +17,7 @@ use crate::network::SlowEndpoint;
 use crate::projects::{FailingStreak, ProjectFilters, Sort};
 use crate::shapes::Project;
 use crate::{Context, Result, timeouts};
-use callboard_ingest::counted_in;
+use callboard_ingest::read_session_with_fresh_aggregates_in;
 
 /// What is shown at most.
 const MOST: usize = 10;
@@ -71,7 +71,7 @@ pub async fn insights(
     let (filters, narrowed, today) = (ProjectFilters::default(), query.scope(scope), now.day());
     let found = crate::projects::list(ctx, &narrowed, &filters, Sort::default(), None, MOST_PROJECTS).await?;
     let ids: Vec<ProjectId> = found.items.iter().map(|item| ProjectId(item.reference.id)).collect();
-    let mut session = counted_in(ctx, Some(&ids)).await?;
+    let mut session = read_session_with_fresh_aggregates_in(ctx, Some(&ids)).await?;
     let mut all: Vec<(Standout, InsightItem)> = Vec::new();
     let mut add = |standout: Standout, subject: &str, to: Option<String>, project: Option<i64>| {
         all.push((standout.clone(), InsightItem::of(standout, subject, to, project)));

@@ -28,7 +28,7 @@ use crate::shapes::{
     ClusterOfTest, ClusterTestCase, ClusterWithProject, CommonField, ExecutionWithRun, ProjectRef, UserRef,
 };
 use crate::{Context, Entity, QueryError, Result, resolve};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 const TREND_DAYS: i64 = 30;
 const BRANCHES_SHOWN: i64 = 20;
@@ -366,7 +366,7 @@ pub async fn occurrences(
     limit: usize,
 ) -> Result<Slice<ExecutionWithRun, OccurrenceKey>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let cluster = required_cluster(&mut session, project, id).await?;
     let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
     let filter = OccurrenceFilter {

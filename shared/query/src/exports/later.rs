@@ -25,7 +25,7 @@ use crate::clusters::{self, OccurrenceQuery};
 use crate::executions::required_execution;
 use crate::runs::RunQuery;
 use crate::{Context, Entity, Links, QueryError, Result, runs};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 /// How long a file is kept, and how long an export may wait to be made, ms.
 /// Objects that nobody claims live as long.
@@ -447,7 +447,12 @@ async fn one(
     id: ExecutionId,
     wish: &ExportWish,
 ) -> Result<ExportedTest> {
-    let row = required_execution(&mut counted(ctx, project.get()).await?, project.get(), id).await?;
+    let row = required_execution(
+        &mut read_session_with_fresh_aggregates(ctx, project.get()).await?,
+        project.get(),
+        id,
+    )
+    .await?;
     let tests = told(ctx, project.get(), &[row], wish).await?;
     tests.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::Execution, id))
 }

@@ -15,7 +15,7 @@ use crate::run_errors::RunErrorItem;
 use crate::runs::required_run;
 use crate::shapes::{AttemptView, ExecutionItem, RunBrief, RunItem};
 use crate::{Context, Result, runs};
-use callboard_ingest::{counted, stored_attempts};
+use callboard_ingest::{read_session_with_fresh_aggregates, stored_attempts};
 
 /// Rows read at a time when each is a row of the database.
 const ROWS_AT_ONCE: usize = 500;
@@ -92,7 +92,7 @@ pub async fn head(
     wish: &ExportWish,
 ) -> Result<ExportHead> {
     let item = runs::get(ctx, project, run).await?;
-    let mut session = counted(ctx, project.get()).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project.get()).await?;
     let all = executions::brief::by_flags(&mut session, project.get(), run).await?;
     let outcomes = wish.outcomes();
     let mut totals = Totals::default();

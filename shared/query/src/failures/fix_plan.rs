@@ -28,7 +28,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 use super::healing::{HealingEdit, HealingSource, LocatorHealing, RankedLocator, of_subject};
 use super::subject::{SpokenOf, Subject};
 use crate::{Context, Entity, QueryError, Result};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 use callboard_ingest::series_since;
 
 pub use answer::{FixPlan, Offer, Ownership, Verify};
@@ -54,7 +54,7 @@ const MAX_ALTERNATIVES: usize = 4;
 #[boxed]
 pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: ClusterId) -> Result<FixPlan> {
     let project_id = project.get();
-    let mut session = counted(ctx, project_id).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project_id).await?;
     let cluster = clusters::get(&mut session, project_id, id).await?;
     let cluster = match cluster.ok_or_else(|| QueryError::not_found(Entity::Cluster, id))? {
         ClusterRow { merged_into: Some(into), .. } => clusters::get(&mut session, project_id, into).await?,

@@ -12,7 +12,7 @@ use super::subject::Subject;
 use crate::executions::attempt_view;
 use crate::shapes::{AttemptView, ClusterBrief};
 use crate::{Context, Result, clusters};
-use callboard_ingest::{counted, stored_attempts};
+use callboard_ingest::{read_session_with_fresh_aggregates, stored_attempts};
 
 /// Newest decided executions that say how a failure keeps coming.
 const LOOKED_AT: usize = 20;
@@ -107,7 +107,7 @@ pub async fn failure_record(
     let decision = stored_attempts(&subject.row)?
         .decide()
         .ok_or(StoreError::Damaged("an execution without attempts"))?;
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let cluster = clusters::of_execution(&mut session, project, id, subject.row.cluster).await?;
     let state = rollups::state(&mut session, project, subject.row.lane_id, subject.row.test_case).await?;
     drop(session);

@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 use crate::baseline;
 use crate::runs::required_run;
 use crate::{Context, Entity, QueryError, Result};
-use callboard_ingest::{counted, stored_attempts};
+use callboard_ingest::{read_session_with_fresh_aggregates, stored_attempts};
 
 /// How far back a pass is looked for, days.
 const MAX_DAYS: i64 = 595;
@@ -119,7 +119,7 @@ impl Subject {
     /// Reads an execution: one ranged read of one object.
     pub(super) async fn read(ctx: &Context, project: Authorized<ProjectId>, id: ExecutionId) -> Result<Self> {
         let project = project.get();
-        let mut session = counted(ctx, project).await?;
+        let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
         let row = executions::get(&mut session, project, id).await?;
         let row = row.ok_or_else(|| QueryError::not_found(Entity::Execution, id))?;
         let run = required_run(&mut session, project, row.run).await?;

@@ -19,7 +19,7 @@ use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::TestState;
 use callboard_domain::text::strip_ansi;
-use callboard_ingest::{counted, stored_attempts};
+use callboard_ingest::{read_session_with_fresh_aggregates, stored_attempts};
 use callboard_store::db::Session;
 use callboard_store::evidence::{self, Located};
 use callboard_store::executions::{self, ExecutionFilter, ExecutionOrder, ExecutionRow, HistoryFilter, Walk};
@@ -260,7 +260,7 @@ pub async fn classify(
     case: TestCaseId,
 ) -> Result<RootCause> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let lane = lanes::find_lane(&mut session, project, &LaneQuery::default().key()).await?;
     let state = match lane {
         Some(lane) => rollups::state(&mut session, project, lane, case).await?,

@@ -17,7 +17,7 @@ use crate::executions::{show, with_runs};
 use crate::page::{Slice, fetch};
 use crate::shapes::{ExecutionWithRun, StabilityBucket};
 use crate::{Context, Entity, QueryError, Result};
-use callboard_ingest::counted;
+use callboard_ingest::read_session_with_fresh_aggregates;
 
 /// Executions a stability trend looks at.
 const TREND_EXECUTIONS: i64 = 200;
@@ -129,7 +129,7 @@ async fn keyed_history(
     limit: usize,
 ) -> Result<Slice<(HistoryKey, ExecutionWithRun), HistoryKey>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     required_case(&mut session, project, id).await?;
     let browsers = lanes::browsers(&mut session, project).await?;
     let found = history_rows(&mut session, project, id, query, &browsers, limit).await?;
@@ -174,7 +174,7 @@ pub async fn neighbours(
     browser: Option<&str>,
 ) -> Result<Neighbours> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     let own = callboard_store::executions::get(&mut session, project, id).await?;
     let own = own.ok_or_else(|| QueryError::not_found(Entity::Execution, id))?;
     let run = callboard_store::runs::get(&mut session, project, id.run()).await?;
@@ -273,7 +273,7 @@ pub async fn stability_by_count(
     buckets: usize,
 ) -> Result<Vec<StabilityBucket>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     required_case(&mut session, project, id).await?;
     let query = HistoryQuery::of(lane);
     let limit = usize::try_from(TREND_EXECUTIONS - 1).unwrap_or_default();
@@ -327,7 +327,7 @@ pub async fn stability_by_day(
     today: Day,
 ) -> Result<Vec<StabilityBucket>> {
     let project = project.get();
-    let mut session = counted(ctx, project).await?;
+    let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     required_case(&mut session, project, id).await?;
     let Some(lane) = lane.find(&mut session, project).await? else { return Ok(Vec::new()) };
     let wanted = (today.0 - days + 1..=today.0).collect();

@@ -15,7 +15,7 @@ mod together;
 mod tokens;
 
 use callboard_domain::time::Timestamp;
-use callboard_ingest::Turns;
+use callboard_ingest::WriteCoalescer;
 use callboard_query::{Context, Links};
 use callboard_store::feed::RunEvent;
 use callboard_test_support::{Answer, Client, Service};
@@ -100,7 +100,7 @@ pub(crate) fn context(service: &Service) -> Context {
         retention: service.state().config().retention.clone(),
         retention_grace_ms: service.state().config().retention_grace_ms,
         deletion_grace_ms: service.state().config().deletion_grace_ms,
-        turns: Turns::default(),
+        write_coalescer: WriteCoalescer::default(),
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) enum Next {
 }
 
 /// Decides that by the size of the file, in bytes.
-pub(crate) type Pace<'p> = &'p mut (dyn FnMut(u32) -> Next + Send);
+pub(crate) type Priority<'p> = &'p mut (dyn FnMut(u32) -> Next + Send);
 
 /// Stores an archive as the one file that it is.
 pub(crate) async fn copy(
@@ -105,7 +105,7 @@ pub(crate) async fn unpack(
     ctx: &Context,
     staged: &StagedBlob,
     prefix: &str,
-    pace: Pace<'_>,
+    pace: Priority<'_>,
 ) -> Result<Unpacked> {
     let most_bytes = RATIO_FREE_BYTES.max(MAX_RATIO * staged.size);
     let mut unpacking = Unpacking::begin(&ctx.store, prefix, most_bytes, 0, pace);
@@ -135,7 +135,7 @@ pub(crate) async fn unpack_from(
     archive: &str,
     prefix: &str,
     from: usize,
-    pace: Pace<'_>,
+    pace: Priority<'_>,
 ) -> Result<Unpacked> {
     let bytes = ctx.store.objects().stream(archive, None).await?;
     let mut unpacking = Unpacking::begin(&ctx.store, prefix, u64::MAX, from, pace);
@@ -162,7 +162,7 @@ struct Unpacking<'a> {
     store: &'a Store,
     prefix: &'a str,
     most_bytes: u64,
-    pace: Pace<'a>,
+    pace: Priority<'a>,
     next: Next,
     reader: ArchiveReader,
     entries: Vec<Entry>,
@@ -182,7 +182,7 @@ enum Open {
 }
 
 impl<'a> Unpacking<'a> {
-    fn begin(store: &'a Store, prefix: &'a str, most_bytes: u64, written: usize, pace: Pace<'a>) -> Self {
+    fn begin(store: &'a Store, prefix: &'a str, most_bytes: u64, written: usize, pace: Priority<'a>) -> Self {
         Self {
             store,
             prefix,
