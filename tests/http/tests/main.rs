@@ -56,5 +56,6 @@ mod store;
 mod test_functions;
 mod text_order;
 mod traces;
+mod upgrade;
 mod uploads;
 mod users;
