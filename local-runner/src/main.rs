@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use callboard_auth::keys::Secrets;
 use callboard_auth::sealed::StoredSecrets;
-use callboard_http::config::{Config, EXIT_CONFIG, Platform, registry};
-use callboard_http::{Clock, install_tls, serve, telemetry};
+use callboard_http::{Clock, install_tls, serve};
 use callboard_local_runner::run;
+use callboard_platform::config::{Config, EXIT_CONFIG, Platform, registry};
+use callboard_platform::telemetry;
 use callboard_query::accounts::enabling;
 use callboard_query::project_editing::{Rotated, rotate_secrets as rotate_secrets_of};
 use clap::{Parser, Subcommand};

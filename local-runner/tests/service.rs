@@ -6,9 +6,9 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use callboard_http::config::Config;
 use callboard_http::{AppState, Sandbox};
 use callboard_local_runner::{app, run};
+use callboard_platform::config::Config;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use tower::ServiceExt;

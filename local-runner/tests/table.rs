@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use callboard_auth::routes::{Access, Route};
 use callboard_auth::{ROUTES, RouteId};
 use callboard_http::AppState;
-use callboard_http::config::Config;
 use callboard_http::openapi::operations;
 use callboard_local_runner::{app, openapi, openapi_parts, sandbox_app};
+use callboard_platform::config::Config;
 use serde_json::Value;
 
 async fn state(folder: &tempfile::TempDir) -> AppState {

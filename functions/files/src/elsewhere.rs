@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use callboard_http::config::Platform;
 use callboard_http::{ApiError, AppState};
+use callboard_platform::config::Platform;
 use callboard_query::files::{AnsweredAs, Served};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue, LOCATION};

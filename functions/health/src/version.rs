@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use callboard_http::AppState;
-use callboard_http::config::Platform;
+use callboard_platform::config::Platform;
 use callboard_store::Backend;
 use serde::Serialize;
 use utoipa::ToSchema;

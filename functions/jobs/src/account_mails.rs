@@ -7,7 +7,7 @@
 
 use callboard_auth::limits::FORGOT_MAIL;
 use callboard_domain::ids::{InvitationId, UserId};
-use callboard_http::mail::{self, About, Mail};
+use callboard_platform::mail::{self, About, Mail};
 use callboard_query::accounts::invite_mail::{self, InviteMail};
 use callboard_query::accounts::mails::{self, Notice, NoticeMail, ResetMail, VerifyMail};
 use callboard_query::limits::LimitError;

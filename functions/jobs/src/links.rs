@@ -1,7 +1,7 @@
 //! Looks at the addresses of links.
 
 use callboard_domain::page_title::page_title;
-use callboard_http::egress::UserUrl;
+use callboard_platform::egress::UserUrl;
 use callboard_query::links::{self, Unfurl};
 
 use crate::job::{JobContext, JobError, Outcome};

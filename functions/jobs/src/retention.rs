@@ -1,6 +1,6 @@
 //! What goes by its age.
 
-use callboard_http::config::Platform;
+use callboard_platform::config::Platform;
 use callboard_query::retention::{self, ApplyRetention, ForgetNumbers, Redate};
 use callboard_store::jobs::{self, Payload};
 use serde::{Deserialize, Serialize};

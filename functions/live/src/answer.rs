@@ -1,9 +1,9 @@
 //! What clients are told when their run is opened.
 
 use callboard_domain::ingest::{Warning, Warnings};
-use callboard_http::Config;
-use callboard_http::config::Platform;
 use callboard_ingest::Ticket;
+use callboard_platform::Config;
+use callboard_platform::config::Platform;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use axum::Router;
 use axum::response::Response;
 
-use crate::config::{Config, EXIT_CONFIG, Platform};
 use crate::front::front;
 use crate::gateway;
 use crate::sandbox::Door;
 use crate::serve;
 use crate::state::AppState;
-use crate::telemetry;
+use callboard_platform::config::{Config, EXIT_CONFIG, Platform};
+use callboard_platform::telemetry;
 
 /// Serves one function crate.
 ///

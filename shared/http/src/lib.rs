@@ -1,5 +1,6 @@
-//! The HTTP surface that all functions share: state, configuration, errors,
-//! extractors, cursors and pages, mounting, the front door, serving.
+//! The HTTP surface that all functions share: state, errors, extractors,
+//! cursors and pages, mounting, the front door, serving. Configuration, mail and
+//! requests to other hosts are in `callboard-platform`.
 //!
 //! Lives here: what HTTP needs and no single function owns. Must not live
 //! here: SQL, business rules, decisions about access (they are made by
@@ -78,9 +79,7 @@
 
 pub mod auth_mode;
 pub mod conditional;
-pub mod config;
 pub mod cursor;
-pub mod egress;
 pub mod error;
 pub mod extract;
 mod front;
@@ -90,12 +89,9 @@ mod headers;
 mod idempotency;
 pub mod lane;
 pub mod lone;
-pub mod mail;
-pub mod oauth;
 pub mod openapi;
 pub mod opened;
 pub mod page;
-pub mod password_work;
 mod precondition;
 mod recognise;
 mod refusals;
@@ -107,11 +103,8 @@ pub mod sandbox;
 pub mod serve;
 pub mod state;
 mod stream_slots;
-pub mod telemetry;
-mod turns;
 pub mod viewer;
 
-pub use config::Config;
 pub use error::ApiError;
 pub use front::front;
 pub use function::{install_tls, serve_function, serve_scheduled_function};

@@ -6,6 +6,7 @@ use callboard_auth::gate::GateRefusal;
 use callboard_auth::keys::SealingFailed;
 use callboard_auth::sealed::SecretUnusable;
 use callboard_domain::ingest::{BodyError, FieldError};
+use callboard_platform::hash_pool::Busy;
 use callboard_query::accounts::refusal::AccountRefusal;
 use callboard_query::accounts::rule::AccountRule;
 use callboard_query::administration::AdministrationRule;
@@ -39,6 +40,13 @@ impl From<StoreError> for ApiError {
             (false, _) => return Self::internal(error),
         };
         answer.caused_by(error)
+    }
+}
+
+impl From<Busy> for ApiError {
+    fn from(busy: Busy) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", busy.to_string())
+            .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
     }
 }
 

@@ -23,11 +23,11 @@ use http::HeaderMap;
 use tokio::sync::{OnceCell, watch};
 
 use crate::auth_mode::AuthMode;
-use crate::config::{Config, Platform};
 use crate::error::ApiError;
-use crate::password_work::PasswordWork;
 use crate::sandbox::{Sandbox, Site};
 use crate::stream_slots::{StreamSlot, StreamSlots};
+use callboard_platform::config::{Config, Platform};
+use callboard_platform::hash_pool::PasswordWork;
 
 /// The key under which an installation keeps its own secret, of which the keys
 /// of grants and counters come when none is configured.

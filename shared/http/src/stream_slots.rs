@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
 
-use crate::config::registry::{SSE_MAX_PER_IDENTITY, SSE_MAX_STREAMS};
 use crate::error::ApiError;
+use callboard_platform::config::registry::{SSE_MAX_PER_IDENTITY, SSE_MAX_STREAMS};
 
 /// Seconds after which somebody may ask again.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("30");

@@ -1,6 +1,6 @@
 //! What is written down equals what is built.
 
-use callboard_http::config::registry;
+use callboard_platform::config::registry;
 
 fn read(path: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");

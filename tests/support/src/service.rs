@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use callboard_fn_jobs::{Budget, run_due};
-use callboard_http::{AppState, Config};
+use callboard_http::AppState;
 use callboard_local_runner::run;
+use callboard_platform::Config;
 use callboard_store::{Backend, jobs};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -7,7 +7,7 @@ use callboard_domain::account::Role;
 use callboard_domain::ids::UserId;
 use callboard_fn_jobs::{Budget, run_due};
 use callboard_http::AppState;
-use callboard_http::mail::is_configured;
+use callboard_platform::mail::is_configured;
 use callboard_query::accounts::mails::{Notice, NoticeMail, ResetMail};
 use callboard_store::Db;
 use callboard_store::accounts::users::{self, Email, EmailSource, Saved, UserRow};

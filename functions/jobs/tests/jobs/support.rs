@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use callboard_domain::time::Timestamp;
-use callboard_http::{AppState, Clock, Config};
+use callboard_http::{AppState, Clock};
+use callboard_platform::Config;
 use callboard_store::Store;
 use callboard_test_support::TestDatabase;
 

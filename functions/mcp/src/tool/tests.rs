@@ -1,6 +1,6 @@
 use callboard_auth::{Identity, Origin, Role};
-use callboard_http::config::Config;
 use callboard_http::{AppState, Site};
+use callboard_platform::config::Config;
 
 use super::*;
 use crate::context::Narrowing;

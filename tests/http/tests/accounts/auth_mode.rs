@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use callboard_domain::account::Role;
 use callboard_domain::time::Timestamp;
-use callboard_http::{AppState, Clock, Config};
+use callboard_http::{AppState, Clock};
+use callboard_platform::Config;
 use callboard_store::Backend;
 use callboard_test_support::{
     Answer, Client, Service, Settings, TestDatabase, for_each_backend, for_each_database,

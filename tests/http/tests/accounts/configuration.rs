@@ -1,6 +1,6 @@
 //! Starts that are refused because nobody could be kept out.
 
-use callboard_http::Config;
+use callboard_platform::Config;
 use callboard_test_support::Process;
 
 fn start(pairs: &[(&str, &str)]) -> Result<Config, String> {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use callboard_auth::client_address::{Peer, TrustProxy};
 use callboard_domain::account::Role;
 use callboard_domain::time::Timestamp;
-use callboard_http::password_work::Asker;
+use callboard_platform::hash_pool::Asker;
 use callboard_store::Backend;
 use callboard_store::accounts::users::OauthLink;
 use callboard_test_support::accounts::{CHEAP_PASSWORD_HASH, PASSWORD};

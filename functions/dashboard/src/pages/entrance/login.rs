@@ -7,7 +7,8 @@ use callboard_auth::Principal;
 use callboard_auth::oauth::{OauthRefusal, Provider};
 use callboard_auth::session_cookie::RefusedName;
 use callboard_http::extract::{Caller, FromQuery, Query, QueryReader, own_page};
-use callboard_http::{ApiError, AppState, mail};
+use callboard_http::{ApiError, AppState};
+use callboard_platform::mail;
 use callboard_query::accounts::setup::{self as first_administrator, SetupState};
 use http::HeaderMap;
 

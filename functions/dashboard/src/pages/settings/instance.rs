@@ -5,9 +5,10 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use callboard_http::config::Platform;
-use callboard_http::config::registry::{self, Kind, Value, Variable};
-use callboard_http::{ApiError, AppState, Config};
+use callboard_http::{ApiError, AppState};
+use callboard_platform::Config;
+use callboard_platform::config::Platform;
+use callboard_platform::config::registry::{self, Kind, Value, Variable};
 use callboard_query::projects;
 use callboard_store::Backend;
 use callboard_store::projects::InstanceTotals;

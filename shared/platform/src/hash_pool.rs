@@ -17,12 +17,9 @@ use callboard_auth::client_address::ClientAddress;
 use callboard_auth::password::{self, Verdict};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, WeakShared};
-use http::StatusCode;
-use http::header::{HeaderValue, RETRY_AFTER};
 use sha2::{Digest, Sha256};
 
-use crate::error::ApiError;
-use crate::turns::{Standing, Turns};
+use crate::fair_queue::{Standing, Turns};
 
 /// Memory counted for one hash, with room for what is around it.
 const BYTES_PER_WORK: u64 = 64 * 1024 * 1024;
@@ -76,13 +73,6 @@ impl Asker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Too many sign-ins at once. Try again in a moment.")]
 pub struct Busy;
-
-impl From<Busy> for ApiError {
-    fn from(busy: Busy) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", busy.to_string())
-            .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
-    }
-}
 
 impl PasswordWork {
     /// Room for so many at once; at least one.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use callboard_http::egress::{Allowed, EgressError, Lookup, UserUrl};
+use callboard_platform::egress::{Allowed, EgressError, Lookup, UserUrl};
 use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
