@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use callboard_domain::healing::rewrite::is_locator;
 use callboard_domain::ids::ExecutionId;
 use callboard_domain::ingest::{AlternativeLocator, LocatorSnapshot, UsedLocator};
 use callboard_http::extract::{Caller, Fields, Path, Visit};
 use callboard_http::{ApiError, AppState, Site};
+use callboard_playwright::healing::rewrite::is_locator;
 use callboard_query::failures::{self, AssociatedBy, LocatorHealing, LocatorPick};
 use callboard_query::resolve;
 use serde::Serialize;

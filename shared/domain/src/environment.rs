@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::secrets::{MASK, is_secret_name, masked};
 use crate::text::cut;
-use crate::trace::mask::{MASK, is_secret_name, masked};
 
 /// Properties compared.
 const MAX_KEYS: usize = 400;

@@ -1,12 +1,12 @@
 //! Functions of suites that are worth reusing: methods of page objects,
 //! helpers and fixtures, sent by people and agents. What they may be is decided
-//! in [`callboard_domain::test_functions`].
+//! in [`callboard_playwright::test_functions`].
 
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, TestFunctionId};
-use callboard_domain::test_functions::{Faults, FunctionKind, TestFunction};
 use callboard_domain::time::Timestamp;
+use callboard_playwright::test_functions::{Faults, FunctionKind, TestFunction};
 use callboard_store::StoreError;
 use callboard_store::boxed;
 use callboard_store::db::Session;

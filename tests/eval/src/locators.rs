@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use callboard_domain::healing::{Element, Verdict, heal};
+use callboard_playwright::healing::{Element, Verdict, heal};
 use serde::Deserialize;
 
 use crate::table::{Table, Target};

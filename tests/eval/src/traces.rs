@@ -11,9 +11,9 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use anyhow::{Context, Result, bail, ensure};
 use callboard_domain::failure::{ErrorText, signature};
-use callboard_domain::healing::{Element, Verdict, heal, inventory, locators};
 use callboard_domain::locator;
-use callboard_domain::trace::{Archive, ByteRanges, Limits, Trace, TraceFiles};
+use callboard_playwright::healing::{Element, Verdict, heal, inventory, locators};
+use callboard_playwright::trace::{Archive, ByteRanges, Limits, Trace, TraceFiles};
 use serde::Deserialize;
 
 use crate::table::{Table, Target};

@@ -2,7 +2,7 @@
 //! comes out stays inside the report's directory.
 #![no_main]
 
-use callboard_domain::report_archive::{ArchiveEvent, ArchiveLimits, ArchiveReader};
+use callboard_playwright::report_archive::{ArchiveEvent, ArchiveLimits, ArchiveReader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (u8, &[u8])| {

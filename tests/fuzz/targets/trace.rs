@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use callboard_domain::trace::{Archive, ByteRanges, Limits, Trace, TraceFiles};
+use callboard_playwright::trace::{Archive, ByteRanges, Limits, Trace, TraceFiles};
 use libfuzzer_sys::fuzz_target;
 
 struct InMemory<'a>(&'a [u8]);
@@ -42,8 +42,8 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(Some(document)) = document {
         let html = document.html();
         assert!(!html.contains("<script"));
-        let page = callboard_domain::healing::inventory::page(&document.root, "data-testid");
-        let _ = callboard_domain::healing::locators(&page, 0);
+        let page = callboard_playwright::healing::inventory::page(&document.root, "data-testid");
+        let _ = callboard_playwright::healing::locators(&page, 0);
     }
     let _ = failing.and_then(|failing| failing.locator());
     let _ = trace.relevant_exchanges(None);

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use callboard_domain::trace::pool::{Candidate, HEADER_BYTES, Layout, Member, Piece, candidates};
-use callboard_domain::trace::{Archive, ByteRanges, Limits};
+use callboard_playwright::trace::pool::{Candidate, HEADER_BYTES, Layout, Member, Piece, candidates};
+use callboard_playwright::trace::{Archive, ByteRanges, Limits};
 use libfuzzer_sys::fuzz_target;
 
 struct Memory<'a>(&'a [u8]);

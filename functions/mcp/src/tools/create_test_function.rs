@@ -4,7 +4,7 @@
 
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
-use callboard_domain::test_functions::{
+use callboard_playwright::test_functions::{
     Action, FunctionKind, MAX_PARAMS, MAX_SOURCES, MAX_STEPS, ParamType, SourcePart, TestFunction,
 };
 use callboard_query::test_functions::{self, Origin, TestFunctionItem};

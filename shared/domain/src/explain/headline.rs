@@ -1,9 +1,9 @@
 //! One line that says what happened, made of facts.
 
+use super::wrong_page::OtherPage;
 use crate::failure::{Kind, Signature};
-use crate::healing::OtherPage;
+use crate::secrets::masked;
 use crate::text::{clean, cut_str};
-use crate::trace::mask::masked;
 
 /// Characters of a part that comes from the test or the page.
 const MAX_PART_CHARS: usize = 160;

@@ -5,7 +5,9 @@
 mod headline;
 mod steps;
 mod verdict;
+mod wrong_page;
 
 pub use headline::{Covered, Headline, PassedIn, covered_by, headline, received};
 pub use steps::{Divergence, first_divergence};
 pub use verdict::{Facts, Judgement, Verdict, judge};
+pub use wrong_page::{OtherPage, other_page};

@@ -75,7 +75,7 @@ impl LineNumbers {
 
 /// Whether a describe path reads like one that [`tell_apart_by_line`] gave, of
 /// which the runner knows nothing.
-pub(crate) fn is_numbered(suite_path: &[String]) -> bool {
+pub fn is_numbered(suite_path: &[String]) -> bool {
     let number = |suite: &String| suite.strip_prefix('#')?.parse::<usize>().ok();
     matches!(suite_path, [only] if number(only).is_some_and(|number| number > 1))
 }

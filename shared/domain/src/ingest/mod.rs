@@ -35,7 +35,7 @@ pub use caps::{CapSetting, Caps};
 pub use case_ref::CaseRef;
 pub use events::{BegunTest, EventsBody, StepNote};
 pub use field_error::FieldError;
-pub(crate) use identity::is_numbered;
+pub use identity::is_numbered;
 pub use identity::{IdentityHash, SUITE_SEPARATOR, identity_hash, join_suite_path, tell_apart_by_line};
 pub use location::{Location, UNKNOWN_PATH, normalise_path};
 pub use locators::{AlternativeLocator, LocatorSnapshot, UsedLocator};
@@ -48,6 +48,6 @@ pub use stored::{
     StoredCases, StoredEvents, StoredSubmit, read_stored_cases, read_stored_events, read_stored_submit,
 };
 pub use test_case::{AttemptSummary, EvidenceCounts, TestCaseEntry, VitalsSummary};
-pub(crate) use test_case::{MAX_PATH_BYTES, MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS};
+pub use test_case::{MAX_PATH_BYTES, MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS};
 pub use test_case_input::TestCaseInput;
 pub use warnings::{MAX_WARNINGS, Warning, Warnings};

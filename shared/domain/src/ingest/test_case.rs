@@ -8,7 +8,7 @@ mod summaries;
 use reader::Reader;
 use serde::{Deserialize, Serialize};
 pub use summaries::{AttemptSummary, EvidenceCounts, VitalsSummary};
-pub(crate) use summaries::{MAX_SUITE_CHARS, MAX_SUITES};
+pub use summaries::{MAX_SUITE_CHARS, MAX_SUITES};
 use summaries::{expects_failure, history, left_files, suites, turned_around};
 
 use super::caps::Caps;
@@ -26,10 +26,12 @@ use crate::status::TestStatus;
 use crate::text::{cut, cut_key, cut_str, truncate_error};
 use crate::time::{Timestamp, as_millis};
 
-pub(crate) const MAX_TITLE_CHARS: usize = 2_000;
-pub(crate) const MAX_PATH_CHARS: usize = 1_000;
-/// PostgreSQL has no index for texts that are much longer.
-pub(crate) const MAX_PATH_BYTES: usize = 2_400;
+/// Characters of a title.
+pub const MAX_TITLE_CHARS: usize = 2_000;
+/// Characters of a file path.
+pub const MAX_PATH_CHARS: usize = 1_000;
+/// Bytes of a file path: PostgreSQL has no index for texts that are much longer.
+pub const MAX_PATH_BYTES: usize = 2_400;
 const MAX_RETRY: i64 = 1_000;
 const MAX_REPETITION: i64 = 10_000;
 const MAX_BROWSER_CHARS: usize = 200;

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use callboard_domain::healing::Finder;
 use callboard_domain::ids::TestCaseId;
 use callboard_domain::ingest::{LocatorSnapshot, TestCaseEntry};
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Timestamp;
+use callboard_playwright::healing::Finder;
 use callboard_store::db::Session;
 use callboard_store::locators::{self, KnownLocator, NewLocator};
 use callboard_store::runs::RunRow;

@@ -9,8 +9,8 @@ use std::ops::Range;
 use bytes::{Buf as _, Bytes};
 use callboard_domain::ids::{BlobId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_domain::trace::pool::{Candidate, HEADER_BYTES, Layout, Member, candidates, is_worth_it};
-use callboard_domain::trace::{Archive, ByteRanges, Limits};
+use callboard_playwright::trace::pool::{Candidate, HEADER_BYTES, Layout, Member, candidates, is_worth_it};
+use callboard_playwright::trace::{Archive, ByteRanges, Limits};
 use callboard_store::blobs::content::Content;
 use callboard_store::blobs::pool::{self, WholeTrace};
 use callboard_store::jobs::{self, Payload};
@@ -145,7 +145,7 @@ async fn parts_of(ctx: &Context, project: ProjectId, trace: &WholeTrace) -> Resu
     let stored = StoredFile { store: &ctx.store, content: &content };
     let found = match Archive::open(&stored, Limits::DEFAULT).await {
         Ok(archive) => candidates(&archive, content.size()),
-        Err(callboard_domain::trace::TraceError::Source(error)) => return Err(error.into()),
+        Err(callboard_playwright::trace::TraceError::Source(error)) => return Err(error.into()),
         Err(_) => Vec::new(),
     };
     let parts = if found.is_empty() { Vec::new() } else { hashed(&ctx.store, &content, &found).await? };

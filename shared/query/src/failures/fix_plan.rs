@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::evidence::Evidence;
-use callboard_domain::healing::verify::{FailingTest, Verification, verification};
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId};
 use callboard_domain::repair::{Series, proof_asked};
 use callboard_domain::test_state::{RecentOutcome, TestState};
 use callboard_domain::text::cut;
+use callboard_playwright::healing::verify::{FailingTest, Verification, verification};
 use callboard_store::boxed;
 use callboard_store::clusters::reads::{Sighting, sightings};
 use callboard_store::clusters::{self, ClusterRow};

@@ -9,15 +9,16 @@ mod answer;
 mod site;
 
 use callboard_auth::scope::Authorized;
+use callboard_domain::explain::{OtherPage, other_page};
 use callboard_domain::failure::Kind;
-use callboard_domain::healing::rewrite::{rewrite, rewrite_as_is};
-use callboard_domain::healing::{
-    Answer, Element, Finder, OtherPage, Page, Ranked, Recommendation, Verdict, aria, chain_in_error,
-    found_by, heal, inventory, is_like, locators, other_page, recommend,
-};
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId};
 use callboard_domain::ingest::AlternativeLocator;
 use callboard_domain::locator;
+use callboard_playwright::healing::rewrite::{rewrite, rewrite_as_is};
+use callboard_playwright::healing::{
+    Answer, Element, Finder, Page, Ranked, Recommendation, Verdict, aria, chain_in_error, found_by, heal,
+    inventory, is_like, locators, recommend,
+};
 use callboard_store::boxed;
 use callboard_store::locators::{self as stored, LocatorRow};
 use serde_json::Value;

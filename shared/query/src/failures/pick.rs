@@ -2,9 +2,9 @@
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
-use callboard_domain::healing::Finder;
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::ingest::{AlternativeLocator, UsedLocator};
+use callboard_playwright::healing::Finder;
 use callboard_store::locators::{self, NewLocator};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -54,7 +54,7 @@ pub async fn locator_pick(
     let site = Site::of(&subject);
     let error = subject.error().unwrap_or_default();
     let of_error =
-        || callboard_domain::healing::chain_in_error(&error).and_then(|text| Finder::of_text(&text));
+        || callboard_playwright::healing::chain_in_error(&error).and_then(|text| Finder::of_text(&text));
     let failing = pick.failing.as_ref().map(Finder::of_capture).or_else(of_error);
     let Some(failing) = failing else { return Ok(None) };
     let chosen = AlternativeLocator { picked_by_user: true, ..pick.picked };

@@ -11,7 +11,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::failure::{ErrorText, signature};
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::time::Timestamp;
-use callboard_domain::trace::{
+use callboard_playwright::trace::{
     Archive, ByteRanges, FailingAction, Limits, ParseError, Trace, TraceError, TraceFiles,
 };
 use callboard_store::blobs::content::Content;

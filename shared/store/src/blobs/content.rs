@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use callboard_domain::ids::{BlobId, ProjectId};
-use callboard_domain::trace::pool::{Layout, Member, Piece};
+use callboard_playwright::trace::pool::{Layout, Member, Piece};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _};
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use callboard_domain::ids::{BlobId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_domain::trace::pool::{Layout, Member};
+use callboard_playwright::trace::pool::{Layout, Member};
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 

@@ -1,7 +1,7 @@
 //! Why it failed: the verdict, what changed since the test passed, and the
 //! locator that would work.
 
-use callboard_domain::healing::OtherPage;
+use callboard_domain::explain::OtherPage;
 use callboard_domain::time::Timestamp;
 use callboard_query::failures::{ChangeSince, Explanation, HealingSource, LocatorHealing, RankedLocator};
 

@@ -16,9 +16,9 @@ use crate::text::cut;
 use crate::time::Timestamp;
 
 /// Levels of a describe path; deeper ones are left out.
-pub(crate) const MAX_SUITES: usize = 20;
+pub const MAX_SUITES: usize = 20;
 /// Characters of a describe title.
-pub(crate) const MAX_SUITE_CHARS: usize = 500;
+pub const MAX_SUITE_CHARS: usize = 500;
 const MAX_HISTORY: usize = 100;
 
 /// An attempt of which only the outline is known.

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use bytes::Bytes;
-use callboard_domain::report_archive::{ArchiveError, ArchiveEvent, ArchiveLimits, ArchiveReader};
+use callboard_playwright::report_archive::{ArchiveError, ArchiveEvent, ArchiveLimits, ArchiveReader};
 use callboard_store::blobs::StagedBlob;
 use callboard_store::objects::ObjectWriter;
 use callboard_store::{Store, StoreError};

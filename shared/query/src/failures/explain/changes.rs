@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::evidence::{ConsoleEntry, Evidence, NetworkRequest, Step, StepCategory};
 use callboard_domain::explain::{first_divergence, received};
-use callboard_domain::healing::rewrite::numbered_lines;
 use callboard_domain::text::cut;
+use callboard_playwright::healing::rewrite::numbered_lines;
 use callboard_store::executions::ExecutionRow;
 
 use super::{ChangeKind, ChangeSince, ExplainedLine, MAX_VALUE_CHARS};
@@ -121,7 +121,7 @@ fn status_text(status: i64) -> String {
 }
 
 fn short(text: &str) -> String {
-    let masked = callboard_domain::trace::mask::masked(text).into_owned();
+    let masked = callboard_domain::secrets::masked(text).into_owned();
     cut(masked, MAX_VALUE_CHARS)
 }
 

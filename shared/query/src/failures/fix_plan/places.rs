@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use callboard_domain::healing::verify::MAX_TARGETS;
 use callboard_domain::ids::{ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::rerun;
 use callboard_domain::time::{Day, Timestamp};
+use callboard_playwright::healing::verify::MAX_TARGETS;
 use callboard_store::clusters::reads::Sighting;
 use callboard_store::executions;
 use callboard_store::executions::brief;

@@ -1,7 +1,8 @@
 //! What is said about a lost locator.
 
-use callboard_domain::healing::{Locator, OtherPage};
+use callboard_domain::explain::OtherPage;
 use callboard_domain::time::Timestamp;
+use callboard_playwright::healing::Locator;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;

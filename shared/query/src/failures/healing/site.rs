@@ -1,9 +1,9 @@
 //! Where a failing call stands, and the lines of the test around it.
 
-use callboard_domain::healing::rewrite::{Lines, end_of_file, source_lines, unified_diff};
-use callboard_domain::healing::{Finder, is_like};
 use callboard_domain::ids::RunId;
 use callboard_domain::ingest::Location;
+use callboard_playwright::healing::rewrite::{Lines, end_of_file, source_lines, unified_diff};
+use callboard_playwright::healing::{Finder, is_like};
 use callboard_store::locators::LocatorRow;
 
 use super::{HealingEdit, element_of};

@@ -3,9 +3,9 @@
 use base64ct::{Base64, Encoding as _};
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_domain::secrets::masked;
 use callboard_domain::time::Timestamp;
-use callboard_domain::trace::mask::masked;
-use callboard_domain::trace::{Body, ConsoleLine, Exchange, Header, resource_name};
+use callboard_playwright::trace::{Body, ConsoleLine, Exchange, Header, resource_name};
 use callboard_store::boxed;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,11 +1,11 @@
 //! The page a test failed on, as its trace has it.
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::healing::aria;
 use callboard_domain::ids::{ExecutionId, ProjectId};
-use callboard_domain::trace::dom::Document;
-use callboard_domain::trace::mask::masked;
-use callboard_domain::trace::{ParseError, Trace};
+use callboard_domain::secrets::masked;
+use callboard_playwright::healing::aria;
+use callboard_playwright::trace::dom::Document;
+use callboard_playwright::trace::{ParseError, Trace};
 use callboard_store::StoreError;
 use callboard_store::boxed;
 use serde::Serialize;

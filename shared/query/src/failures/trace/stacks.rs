@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ExecutionId, ProjectId};
+use callboard_domain::secrets::masked;
 use callboard_domain::text::cut;
 use callboard_domain::time::Timestamp;
-use callboard_domain::trace::mask::masked;
-use callboard_domain::trace::{FailingAction, Frame, source_name};
+use callboard_playwright::trace::{FailingAction, Frame, source_name};
 use callboard_store::boxed;
 use serde::Serialize;
 use utoipa::ToSchema;

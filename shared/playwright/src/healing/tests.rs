@@ -420,10 +420,10 @@ proptest! {
         let page = Page::from(page);
         for priced in locators(&page, at % page.elements().len()) {
             let written = priced.locator.written(quote);
-            let chain = crate::locator::parse(&written).expect("is a chain");
+            let chain = callboard_domain::locator::parse(&written).expect("is a chain");
             prop_assert_eq!(chain.range, 0..written.len());
             prop_assert_eq!(chain.calls.len(), priced.locator.0.len());
-            prop_assert!(chain.calls.iter().all(crate::locator::Call::is_locator));
+            prop_assert!(chain.calls.iter().all(callboard_domain::locator::Call::is_locator));
         }
     }
 
@@ -432,7 +432,7 @@ proptest! {
         let line = format!("{before};page.getByText('lost').click(){after}");
         if let Some(edited) = rewrite(&line, "getByText(\"lost\")", &role("button", &name)) {
             prop_assert!(!edited.contains("lost"));
-            let chain = crate::locator::first_chain(&edited).expect("is a chain");
+            let chain = callboard_domain::locator::first_chain(&edited).expect("is a chain");
             let kept: String = name.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\r' | '\t')).collect();
             prop_assert_eq!(chain.calls[0].option("name").and_then(|name| name.value.as_text()), Some(kept.as_str()));
         }

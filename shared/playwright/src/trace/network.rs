@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::Trace;
 use super::events::{self, Console, Event};
-use super::mask::{MASK, is_secret_name, masked, masked_url};
-use crate::text::{cut, strip_ansi};
-use crate::time::Timestamp;
+use callboard_domain::secrets::{MASK, is_secret_name, masked, masked_url};
+use callboard_domain::text::{cut, strip_ansi};
+use callboard_domain::time::Timestamp;
 
 /// Most requests that are told of.
 const MAX_EXCHANGES: usize = 500;

@@ -15,7 +15,7 @@ use super::events::{
 use super::network::{ConsoleLine, Exchange};
 use super::stacks::{self, Stacks};
 use super::{ByteRanges, Limits, ParseError, TraceError};
-use crate::text::cut;
+use callboard_domain::text::cut;
 
 /// Newest format that was seen.
 const NEWEST_KNOWN: u32 = 10;
@@ -530,7 +530,7 @@ fn error_of(error: events::ErrorFields) -> ActionError {
 }
 
 fn plain(text: &str) -> String {
-    crate::text::strip_ansi(text).into_owned()
+    callboard_domain::text::strip_ansi(text).into_owned()
 }
 
 /// The last word of the API: `locator.click` → `click`, `Expect "toBeVisible"`

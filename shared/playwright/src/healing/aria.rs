@@ -10,7 +10,7 @@
 use super::element::{Element, LANDMARKS, path_of};
 use super::page::{Builder, Page};
 use super::ratio::as_f64;
-use crate::text::{clean, cut_str};
+use callboard_domain::text::{clean, cut_str};
 
 /// Lines that are read.
 const MAX_LINES: usize = 5_000;

@@ -11,13 +11,12 @@ pub mod aria;
 pub mod candidates;
 pub mod element;
 pub mod inventory;
+pub mod locator_identity;
 mod matcher;
-mod other_page;
 mod page;
 pub mod ratio;
 mod resolve;
 pub mod rewrite;
-pub mod used;
 pub mod verify;
 
 #[cfg(test)]
@@ -25,8 +24,7 @@ mod tests;
 
 pub use candidates::{Call, Locator, Priced, Recommendation, locators, recommend};
 pub use element::Element;
+pub use locator_identity::{Finder, chain_in_error};
 pub use matcher::{Answer, Ranked, Verdict, heal, is_like};
-pub use other_page::{OtherPage, other_page};
 pub use page::Page;
 pub use resolve::{Found, found_by};
-pub use used::{Finder, chain_in_error};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::aria::is_field;
 use super::element::Element;
 use super::page::Page;
-use crate::locator::{self, Call, Value};
+use callboard_domain::locator::{self, Call, Value};
 
 /// What a locator finds.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use url::Url;
 
 use super::meaning::place;
 use super::{MAX_FIELD_CHARS, MAX_IDENTIFIER_CHARS, MAX_SOURCES, MAX_STEPS, Reader};
-use crate::locator::MAX_CHAIN_BYTES;
 use crate::test_functions::target::Target;
 use crate::test_functions::{Action, Param, ParamSource, SourcePart, Step};
+use callboard_domain::locator::MAX_CHAIN_BYTES;
 
 const MAX_ROLE_CHARS: usize = 40;
 const MAX_NAME_CHARS: usize = 500;

@@ -10,9 +10,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::events;
-use super::mask::{MASK, masked};
 use super::{Action, ParseError, Trace, TraceError};
-use crate::text::cut;
+use callboard_domain::secrets::{MASK, masked};
+use callboard_domain::text::cut;
 
 /// Snapshots kept of a trace.
 const MAX_SNAPSHOTS: usize = 5_000;
@@ -205,7 +205,7 @@ impl Trace {
             unpacked_left: MAX_UNPACKED_NODES,
         };
         let root = joining.whole(joining.snapshots.len() - 1)?;
-        Ok(root.map(|root| Document { url: super::mask::masked_url(&chosen.url), root }))
+        Ok(root.map(|root| Document { url: callboard_domain::secrets::masked_url(&chosen.url), root }))
     }
 }
 

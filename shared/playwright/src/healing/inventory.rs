@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::element::{Element, LANDMARKS, implied_role, path_of, words};
 use super::page::{Builder, Page};
-use crate::text::cut_str;
 use crate::trace::dom::Node;
+use callboard_domain::text::cut_str;
 
 /// Elements that are listed.
 const MAX_ELEMENTS: usize = 1_000;

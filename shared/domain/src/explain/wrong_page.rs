@@ -9,8 +9,8 @@ use std::fmt;
 
 use crate::evidence::url_text::normalise_url;
 use crate::evidence::{Evidence, NetworkRequest, ResourceType};
+use crate::secrets::masked;
 use crate::text::cut;
-use crate::trace::mask::masked;
 
 /// Characters of a path.
 const MAX_PATH_CHARS: usize = 160;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::ingest::{
+use callboard_domain::ingest::{
     MAX_PATH_BYTES, MAX_PATH_CHARS, MAX_SUITE_CHARS, MAX_SUITES, MAX_TITLE_CHARS, is_numbered,
 };
-use crate::repair::{Series, passes_needed};
-use crate::rerun::{exact_file_pattern, file_pattern, regex_escaped, shell_quoted};
+use callboard_domain::repair::{Series, passes_needed};
+use callboard_domain::rerun::{exact_file_pattern, file_pattern, regex_escaped, shell_quoted};
 
 /// Most repetitions of one command.
 const MAX_REPEATS: usize = 20;
@@ -86,7 +86,7 @@ impl<'t> Failing<'t> {
 /// The commands: one for each set of browser projects in which tests fail, the
 /// newest failures first; and of each, one for places that hold nothing but
 /// failing tests and one for those that a title has to pick. `None` without
-/// tests. `proof` is what the passes have to add up to, see [`crate::repair`].
+/// tests. `proof` is what the passes have to add up to, see [`callboard_domain::repair`].
 #[must_use]
 pub fn verification(all: &[FailingTest], proof: f64) -> Option<Verification> {
     let mut failing: Vec<Failing<'_>> = Vec::new();

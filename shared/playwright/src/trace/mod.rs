@@ -14,7 +14,6 @@ mod archive;
 pub mod dom;
 mod events;
 mod failing;
-pub mod mask;
 mod network;
 mod parse;
 pub mod pool;

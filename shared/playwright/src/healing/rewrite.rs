@@ -3,7 +3,7 @@
 //! could be meant in two ways is left alone.
 
 use super::candidates::Locator;
-use crate::locator::{self, Argument, Call, Chain, Value};
+use callboard_domain::locator::{self, Argument, Call, Chain, Value};
 
 /// The line with `replacement` instead of the chain `failing`. `None` when
 /// the line does not hold exactly one such chain.

@@ -7,7 +7,7 @@ use crate::healing::candidates::{
     COST_ALT, COST_CSS, COST_ID, COST_LABEL, COST_NTH, COST_PLACEHOLDER, COST_ROLE, COST_ROLE_NAME,
     COST_TEST_ID, COST_TEXT, COST_TITLE,
 };
-use crate::locator::{self, Argument, Chain, MAX_CHAIN_BYTES, Value};
+use callboard_domain::locator::{self, Argument, Chain, MAX_CHAIN_BYTES, Value};
 
 /// Calls that find an element, in the order of the page.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::ingest::UsedLocator;
-use crate::locator::{self, Argument, Property, Value as Written};
+use callboard_domain::ingest::UsedLocator;
+use callboard_domain::locator::{self, Argument, Property, Value as Written};
 
 /// Longest list of arguments that is compared.
 const MAX_ARGS: usize = 10;

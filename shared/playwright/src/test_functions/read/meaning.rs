@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::{Reader, is_identifier};
-use crate::locator;
 use crate::test_functions::code::{Piece, pieces};
 use crate::test_functions::target::Target;
 use crate::test_functions::{Param, ParamType, SourcePart, TestFunction};
+use callboard_domain::locator;
 
 impl Reader {
     /// Every placeholder means a parameter, and every parameter is used.

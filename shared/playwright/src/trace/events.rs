@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::archive::read_error;
 use super::{Limits, ParseError, TraceError};
-use crate::text::read_repaired;
+use callboard_domain::text::read_repaired;
 
 /// Bytes that are kept of a line that is too long: enough for what stands in
 /// front of the content of a page.

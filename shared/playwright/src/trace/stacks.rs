@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::events::{self, Frame, PackedFrame};
 use super::{ParseError, TraceError};
-use crate::text::{cut, cut_str};
+use callboard_domain::text::{cut, cut_str};
 
 /// Longest file of stacks that is read: it is parsed as a whole, and takes
 /// several times its size in memory.

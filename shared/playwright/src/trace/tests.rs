@@ -411,7 +411,7 @@ proptest! {
     fn masking_keeps_what_is_no_secret(text in "[a-z0-9 .:/_-]{0,60}") {
         let is_suspicious = text.contains("eyj") || text.contains("pd_") || text.contains("data:") || text.contains("bearer") || text.split(|char: char| !char.is_ascii_hexdigit()).any(|run| run.len() >= 32);
         if !is_suspicious {
-            prop_assert_eq!(mask::masked(&text).into_owned(), text.clone());
+            prop_assert_eq!(callboard_domain::secrets::masked(&text).into_owned(), text.clone());
         }
     }
 }

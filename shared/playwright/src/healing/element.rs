@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::text::cut_str;
+use callboard_domain::text::cut_str;
 
 /// Characters that are compared of one property.
 const MAX_CHARS: usize = 160;

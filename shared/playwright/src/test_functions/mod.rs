@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use read::{MAX_PARAMS, MAX_SOURCES, MAX_STEPS};
 
 use self::target::Target;
-use crate::trace::mask::{is_secret_name, masked};
+use callboard_domain::secrets::{is_secret_name, masked};
 
 /// A step that costs this much is not trusted at all; see [`TestFunction::confidence`].
 const COST_OF_NO_TRUST: f64 = 1_000.0;
