@@ -4,6 +4,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::retention::{Ages, FileRules, OutcomeClass, Policy};
 use callboard_domain::status::Outcome;
 use callboard_domain::time::Timestamp;
+use callboard_ingest::expiry::effective;
 pub(super) use callboard_ingest::expiry::{date_by, follows};
 use callboard_store::files::FileKind;
 use callboard_store::projects::ProjectRow;
@@ -13,7 +14,6 @@ use callboard_store::{Session, boxed, projects};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::settings::effective;
 use crate::Result;
 
 /// How long files of a kind are kept.
