@@ -94,12 +94,12 @@ pub(crate) fn merged(
     browser: i64,
     before: Option<&ExecutionRow>,
     group: &Group,
-    (leg, evidence): (ShardIdentity, &HashMap<usize, EvidenceSlice>),
+    (shard, evidence): (ShardIdentity, &HashMap<usize, EvidenceSlice>),
 ) -> Result<Merged> {
     let mut attempts = before.map(stored_attempts).transpose()?.unwrap_or_default();
     let mut states: Vec<(usize, ExecutionRow)> = Vec::with_capacity(1);
     for entries in group.requests() {
-        attempts.merge(entries.iter().map(|entry| reported(entry, leg, evidence)).collect());
+        attempts.merge(entries.iter().map(|entry| reported(entry, shard, evidence)).collect());
         let row = decided(place, case, browser, before, &attempts)?;
         let known = states.last().map(|(_, row)| row).or(before);
         if let Some(newest) = entries.last().filter(|_| known != Some(&row)) {
@@ -203,14 +203,18 @@ pub fn stored_attempts(row: &ExecutionRow) -> Result<AttemptSet> {
     }))
 }
 
-fn reported(entry: &TestCaseEntry, leg: ShardIdentity, evidence: &HashMap<usize, EvidenceSlice>) -> Reported {
+fn reported(
+    entry: &TestCaseEntry,
+    shard: ShardIdentity,
+    evidence: &HashMap<usize, EvidenceSlice>,
+) -> Reported {
     let facts = AttemptFacts {
         line: entry.line.map(i64::from),
         column: entry.column.map(i64::from),
         timeout_ms: entry.timeout_ms,
         worker_index: entry.worker_index.map(i64::from),
         parallel_index: entry.parallel_index.map(i64::from),
-        shard_index: entry.shard_index.map(i64::from).or(leg.shard_index),
+        shard_index: entry.shard_index.map(i64::from).or(shard.shard_index),
         error_summary: entry.error_summary.clone(),
         slowest_step: entry.slowest_step.clone(),
         slowest_ms: entry.slowest_step_ms,
@@ -232,7 +236,7 @@ fn reported(entry: &TestCaseEntry, leg: ShardIdentity, evidence: &HashMap<usize,
     let attempt = Attempt {
         retry: entry.retry,
         repetition: entry.repeat_each_index,
-        generation: leg.generation,
+        generation: shard.generation,
         status: entry.status,
         duration_ms: entry.duration_ms,
         started_at: entry.started_at,

@@ -39,7 +39,7 @@ pub(crate) struct Target<'a> {
     /// Whether the run was made in this transaction and has no row yet.
     pub(crate) is_fresh: bool,
     /// Of the slot the entries came through.
-    pub(crate) leg: ShardIdentity,
+    pub(crate) shard: ShardIdentity,
     /// Of the project.
     pub(crate) known: &'a ProjectLookups,
     /// What was worked out before the transaction and still holds: all tests are known,
@@ -87,8 +87,8 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
             let resolved = test_cases::resolve(session, project, identities(groups), at, target.now).await?;
             failures.begin(session, target.run, target.is_fresh).await?;
             let stored = stored(session, target, place, resolved.ids.values()).await?;
-            let Target { leg, known, evidence, files, .. } = *target;
-            let basis = Basis { place, leg, known, resolved: &resolved, evidence, files };
+            let Target { shard, known, evidence, files, .. } = *target;
+            let basis = Basis { place, shard, known, resolved: &resolved, evidence, files };
             (ExecutionPlan::of(basis, stored, groups)?, resolved.created)
         }
     };

@@ -1,7 +1,7 @@
-//! Calls that wait, made ready to be worked into their run by one transaction. They
-//! are read and looked through before it, and where all their tests are known and new
-//! in the run, so is what becomes of them worked out, with its numbers and with what
-//! the feed tells: on SQLite nobody else can write to a run while it lasts.
+//! Reading and planning a batch of pending rows before the transaction that applies it.
+//! Where all tests are known and new in the run, the executions, their numbers and their
+//! events are planned too: on SQLite no other request can write while the transaction
+//! lasts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -28,17 +28,17 @@ use crate::transaction::run_lanes::place_of;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, QueryError, Result};
 
-/// What waits of a run.
+/// The pending rows of a run.
 pub(crate) enum PendingBatch {
     /// Nothing.
     Empty,
-    /// Calls of a run that is gone.
+    /// Rows of a run that is gone.
     Orphaned,
-    /// Calls that can be worked in together.
+    /// Rows that can be applied together.
     Found(Box<LoadedBatch>),
 }
 
-/// Calls of a run that can be worked in together, as they wait.
+/// Rows of a run that can be applied together, as they were read.
 pub(crate) struct LoadedBatch {
     /// Before anything else was read.
     run: RunRow,
@@ -48,8 +48,8 @@ pub(crate) struct LoadedBatch {
 }
 
 impl PendingBatch {
-    /// Looks at the first calls of a run that wait, `most` of them. `first` is set to
-    /// the id of the very first, `None` when nothing waits.
+    /// Reads up to `most` pending rows of a run. `first` is set to the id of the first
+    /// row, `None` when there is none.
     pub(crate) async fn load(
         ctx: &Context,
         project: ProjectId,
@@ -71,17 +71,17 @@ impl PendingBatch {
 }
 
 impl LoadedBatch {
-    /// Whether nothing else waited.
+    /// Whether no other row was pending.
     pub(crate) fn is_all(&self) -> bool {
         self.batch.ids.len() == self.waiting.len() && i64::try_from(self.waiting.len()) != Ok(self.most)
     }
 
-    /// When the last of them came.
+    /// When the last of them was received.
     pub(crate) const fn at(&self) -> Timestamp {
         self.batch.at
     }
 
-    /// Works out what can be before the transaction that works them in.
+    /// Reads and plans what does not need the lock of the run.
     pub(crate) async fn prepare(self: Box<Self>, ctx: &Context) -> Result<PreparedBatch> {
         let Self { run, batch, .. } = &*self;
         let known = ProjectLookups::read(&ctx.store, run.project, &batch.groups, batch.at).await?;
@@ -96,7 +96,7 @@ impl LoadedBatch {
     }
 }
 
-/// Calls of a run that are ready to be worked in together.
+/// Rows of a run that are ready to be applied together.
 pub(crate) struct PreparedBatch {
     found: Box<LoadedBatch>,
     known: ProjectLookups,
@@ -104,9 +104,9 @@ pub(crate) struct PreparedBatch {
 }
 
 impl PreparedBatch {
-    /// Works them into their locked run, which the caller closes, and then
-    /// [clears](crate::apply::pending::clear) what is left of them. `false`, and nothing was
-    /// done, when another process has worked some of them in since they were read.
+    /// Applies them to their locked run. The caller closes the run, then
+    /// [removes](crate::apply::pending::clear) the rows. `false`, without any change, when
+    /// another process has applied some of them since they were read.
     pub(crate) async fn fold(
         self,
         ctx: &Context,
@@ -115,9 +115,9 @@ impl PreparedBatch {
     ) -> Result<bool> {
         let Self { found, known, foreseen } = self;
         let LoadedBatch { run, most, waiting, batch } = *found;
-        // Whoever takes calls of a run away makes a new version of it.
+        // Removing rows of a run makes a new version of it.
         if locked.run.version != run.version {
-            // A call is compared whole, as SQLite gives ids that are free again to others.
+            // Rows are compared whole, as SQLite reuses ids.
             let still = rows::of_run(session, run.project, run.id, most).await?;
             if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
                 return Ok(false);
@@ -134,7 +134,7 @@ struct StoredState {
     tests: Resolved,
     stored: Stored,
     /// Of the slot the batch came through.
-    leg: ShardIdentity,
+    shard: ShardIdentity,
 }
 
 impl StoredState {
@@ -153,9 +153,9 @@ impl StoredState {
             return Ok(None);
         }
         let slots = slots::of_run(session, run.project, run.id).await?;
-        let leg = slots.iter().find(|row| row.id == batch.slot).map(ShardIdentity::of);
+        let shard = slots.iter().find(|row| row.id == batch.slot).map(ShardIdentity::of);
         let stored = Stored { predecessors, ..Stored::default() };
-        Ok(leg.map(|leg| Self { tests, stored, leg }))
+        Ok(shard.map(|shard| Self { tests, stored, shard }))
     }
 }
 
@@ -167,7 +167,7 @@ struct SpeculativePlan {
     /// The version of the run.
     version: i64,
     /// Of the slot the batch came through.
-    leg: ShardIdentity,
+    shard: ShardIdentity,
 }
 
 impl SpeculativePlan {
@@ -178,10 +178,10 @@ impl SpeculativePlan {
         batch: &Batch,
         known: &ProjectLookups,
     ) -> Result<Option<Self>> {
-        let StoredState { tests, stored, leg } = looked;
+        let StoredState { tests, stored, shard } = looked;
         let Batch { groups, evidence, told, .. } = batch;
         let (place, files) = (place_of(&run), HashMap::new());
-        let basis = Basis { place, leg, known, resolved: &tests, evidence, files: &files };
+        let basis = Basis { place, shard, known, resolved: &tests, evidence, files: &files };
         let mut draft = ExecutionPlan::of(basis, stored, groups)?;
         match draft.number(&mut run) {
             Err(QueryError::Store(StoreError::RunFull)) => return Ok(None),
@@ -189,14 +189,14 @@ impl SpeculativePlan {
         }
         let event = |(index, row)| Some((index, run_events::test_completed(row, told.get(&index)?)));
         let events = draft.states().filter_map(event).collect();
-        Ok(Some(Self { draft, events, version: run.version, leg }))
+        Ok(Some(Self { draft, events, version: run.version, shard }))
     }
 
     /// Whether it can be written to the locked run. Whoever adds results to a run makes a
     /// new version of it. Others change rows of results without one, but of these tests
     /// there were none.
-    fn holds(&self, run: &RunRow, leg: ShardIdentity) -> bool {
-        (self.version, self.leg) == (run.version, leg)
+    fn holds(&self, run: &RunRow, shard: ShardIdentity) -> bool {
+        (self.version, self.shard) == (run.version, shard)
     }
 }
 
@@ -291,8 +291,8 @@ impl Batch {
             Ok(()) | Err(QueryError::Life(_)) => {}
             Err(error) => return Err(error),
         }
-        let leg = ShardIdentity::of(locked.slot(slot)?);
-        let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, leg));
+        let shard = ShardIdentity::of(locked.slot(slot)?);
+        let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, shard));
         let (drafted, mut events) =
             foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.draft), foreseen.events));
         let lanes = locked.lanes.clone();
@@ -300,7 +300,7 @@ impl Batch {
             run: &mut locked.run,
             lanes: &lanes,
             is_fresh: false,
-            leg,
+            shard,
             known,
             drafted,
             evidence: &evidence,

@@ -26,7 +26,7 @@ use crate::apply::project_lookups::ProjectLookups;
 pub(crate) struct Basis<'a> {
     pub(crate) place: RunPlace,
     /// Of the slot the entries came through.
-    pub(crate) leg: ShardIdentity,
+    pub(crate) shard: ShardIdentity,
     /// Of the project.
     pub(crate) known: &'a ProjectLookups,
     /// The tests.
@@ -80,7 +80,7 @@ impl ExecutionPlan {
         for group in groups {
             let (case, browser) = basis.known.series(basis.resolved, group)?;
             let before = executions.remove(&(case, browser));
-            let told = (basis.leg, basis.evidence);
+            let told = (basis.shard, basis.evidence);
             let made = merged(basis.place, case, browser, before.as_ref(), group, told)?;
             draft.take(basis, group, case, before, made, &sent);
         }

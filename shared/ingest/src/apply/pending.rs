@@ -1,10 +1,10 @@
 //! Applying what waits in the inbox to its runs.
 //!
-//! What waits is visible to every process: the process that staged it applies it
-//! a moment later, and before that whoever reads anything that may depend on it
-//! ([`apply_all_pending`]), or wants to change its run ([`apply_pending_for_run`]). So nobody sees less than
-//! was acknowledged, and a process that ends leaves nothing behind that others do
-//! not find.
+//! Pending results are visible to every process. The process that staged them applies
+//! them a moment later. Requests that may depend on them apply them first
+//! ([`apply_all_pending`]), and so do changes of their run
+//! ([`apply_pending_for_run`]). So every reader sees all acknowledged results, and a
+//! process that ends leaves nothing behind that others do not find.
 
 use callboard_core::retry;
 use callboard_domain::ids::{ProjectId, RunId};
@@ -16,26 +16,26 @@ use crate::apply::batch_prefetch::PendingBatch;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, QueryError, Result};
 
-/// Rows that one transaction folds.
+/// Rows that one transaction applies.
 pub(crate) const MAX_ROWS: i64 = 128;
-/// How often somebody who wants to go on with a run tries: each time, one call at
-/// most comes nearer to being set aside.
+/// Attempts to apply the pending results of a run: each brings one broken row nearer to
+/// being set aside.
 const MAX_ATTEMPTS: u32 = 1_000;
-/// Transactions after which one look at a run asks what of it is left.
+/// Transactions after which the remaining rows of a run are checked.
 const BATCHES: usize = 64;
-/// Runs that are folded by one look at what waits.
+/// Runs of one call of [`apply_all_pending`].
 const MAX_RUNS: i64 = 200;
 
-/// Works everything in that waits.
+/// Applies all pending results.
 ///
 /// # Errors
-/// [`QueryError::Store`]; what could not be worked in goes on waiting.
+/// [`QueryError::Store`]; what could not be applied stays pending.
 #[boxed]
 pub async fn apply_all_pending(ctx: &Context) -> Result<()> {
     let waiting = rows::waiting(&mut ctx.store.db().read().await?, MAX_RUNS).await?;
     let mut settled = Ok(());
     for (project, run) in waiting {
-        // One that cannot be worked in keeps no other from it.
+        // One run that fails does not stop the others.
         if let Err(error) = apply_pending_once(ctx, project, run).await {
             settled = Err(error);
         }
@@ -43,11 +43,11 @@ pub async fn apply_all_pending(ctx: &Context) -> Result<()> {
     settled
 }
 
-/// Works in what waits of a run, for somebody who wants to go on with it: what
-/// cannot be worked in is set aside.
+/// Applies the pending results of a run before it is changed. Rows that cannot be
+/// applied are set aside.
 ///
 /// # Errors
-/// [`QueryError::Store`]; what could not be worked in goes on waiting.
+/// [`QueryError::Store`]; what could not be applied stays pending.
 pub async fn apply_pending_for_run(ctx: &Context, project: ProjectId, run: RunId) -> Result<()> {
     let mut attempt: u32 = 1;
     loop {
@@ -58,16 +58,16 @@ pub async fn apply_pending_for_run(ctx: &Context, project: ProjectId, run: RunId
     }
 }
 
-/// Whether something is wrong with what was to be written, and not with where it
-/// was to be written to. A deleted project may be restored.
+/// Whether the results are at fault, and not the database. A deleted project may be
+/// restored.
 fn is_refusal(error: &QueryError) -> bool {
     !matches!(error, QueryError::Store(error) if error.is_unavailable() || matches!(error, StoreError::ProjectGone))
 }
 
-/// [`apply_pending_for_run`] as far as it goes, once; answers whether results of the run have waited
-/// to be counted for long enough.
+/// One attempt of [`apply_pending_for_run`]; returns whether executions of the run have
+/// waited for aggregation for long enough.
 pub(crate) async fn apply_pending_once(ctx: &Context, project: ProjectId, run: RunId) -> Result<bool> {
-    // Who waited here for the turn finds nothing left, mostly.
+    // After waiting for the lock, mostly nothing is left.
     let _turn = ctx.write_coalescer.apply_lock(run).await;
     let (mut attempt, mut most, mut is_due) = (1, MAX_ROWS, false);
     let (mut batches, mut left, mut tried) = (0, None, None);
@@ -77,7 +77,7 @@ pub(crate) async fn apply_pending_once(ctx: &Context, project: ProjectId, run: R
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                 attempt += 1;
             }
-            // One of them is to blame.
+            // One row is at fault: apply them one by one.
             Err(error) if is_refusal(&error) && most > 1 => most = 1,
             Err(error) if is_refusal(&error) => {
                 if let Some(call) = tried {
@@ -100,9 +100,8 @@ pub(crate) async fn apply_pending_once(ctx: &Context, project: ProjectId, run: R
     Ok(is_due)
 }
 
-/// Whether some of what waits of a run waited already when this was asked first:
-/// what came since is for whoever brought it. `left` is between which places that
-/// is.
+/// Whether rows are left that were pending at the first check; later ones are for the
+/// requests that staged them. `left` holds the ids of the first and last row.
 async fn has_remaining(
     ctx: &Context,
     project: ProjectId,
@@ -114,7 +113,7 @@ async fn has_remaining(
     };
     let has_remaining = match *left {
         None => true,
-        // Where nothing got on, somebody else is at it.
+        // Without progress, another process is applying them.
         Some((before, newest)) => first <= newest && first != before,
     };
     *left = Some((first, left.map_or(last, |(_, newest)| newest)));
@@ -125,20 +124,20 @@ async fn has_remaining(
 struct Passed {
     /// Whether more may wait.
     is_more: bool,
-    /// Whether results of the run have waited to be counted for long enough.
+    /// Whether executions of the run have waited for aggregation for long enough.
     is_due: bool,
 }
 
-/// Notes that a call that waits of a run could not be worked in.
+/// Counts a failed attempt of a row; sets it aside after enough of them.
 async fn refuse(ctx: &Context, run: RunId, call: i64, error: &QueryError) -> Result<()> {
     if rows::refuse(ctx.store.db(), run, call).await? {
-        tracing::error!(%error, %run, call, "results that were acknowledged are set aside: they cannot be worked into their run");
+        tracing::error!(%error, %run, call, "acknowledged results are set aside: they cannot be applied to their run");
     }
     Ok(())
 }
 
-/// One transaction of at most so many calls; `tried` is set to the id of the first
-/// of them, if it came to any.
+/// One transaction of at most `most` rows; `tried` is set to the id of the first row,
+/// if there is any.
 async fn apply_some(
     ctx: &Context,
     project: ProjectId,
@@ -171,15 +170,15 @@ async fn apply_some(
     Ok(Passed { is_more, is_due })
 }
 
-/// Removes calls that are worked in, where they did not go with that. What fails here is
-/// logged: they are known by their slot.
+/// Removes applied rows where the transaction that applied them did not (SQLite: the
+/// inbox is another file). Errors are logged: the slot knows what is applied.
 pub(crate) async fn clear(ctx: &Context, project: ProjectId, run: RunId) {
     if let Err(error) = rows::clear(ctx.store.db(), project, run).await {
-        tracing::warn!(%error, %run, "results that were worked into their run are still kept beside it");
+        tracing::warn!(%error, %run, "applied results could not be removed from the inbox");
     }
 }
 
-/// Nobody asks for the results of a run that is gone.
+/// Removes the pending results of a run that is gone.
 async fn discard_all(ctx: &Context, project: ProjectId, run: RunId) -> Result<Passed> {
     let mut session = ctx.store.db().begin().await?;
     match LockedRun::lock(&mut session, project, run).await {

@@ -149,14 +149,14 @@ impl<'a> Writer<'a> {
             }
         };
         let Opened { mut locked, slot, is_known } = opened;
-        let leg = ShardIdentity::of(locked.slot(slot)?);
+        let shard = ShardIdentity::of(locked.slot(slot)?);
         let lanes = locked.lanes.clone();
         let placed = self.packed.place(&mut session, self.recorded).await?;
         let mut target = Target {
             is_fresh: locked.is_fresh,
             run: &mut locked.run,
             lanes: &lanes,
-            leg,
+            shard,
             known,
             drafted: None,
             evidence: &placed.slices,

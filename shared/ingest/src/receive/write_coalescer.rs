@@ -1,19 +1,17 @@
 //! Coalescing writes: requests that wait for the only writer of their file on SQLite
 //! are staged together.
 //!
-//! Every transaction costs the same ways to its thread and the same pages of its log,
-//! whether it stages one request or eight. A request is queued and waits for the
-//! writer. Whoever gets it takes the whole queue along, so those who wait find their
-//! request staged. Whether their senders are still clients is asked in the same
-//! transaction: nothing is written for those who are not. Only those are queued
-//! who are known to be clients here, and bring little: nobody else holds
-//! up the writer. On PostgreSQL requests do not wait for each other, and each is asked
-//! for and staged by itself.
+//! A transaction costs the same round trips to its thread and the same pages of the
+//! write-ahead log, whether it stages one request or eight. A request is queued and
+//! waits for the writer lock. The request that gets the lock stages the whole queue in
+//! one transaction, which also checks that the senders are still clients. Only small
+//! requests of clients that were authenticated here before are queued, so nobody else
+//! holds up the writer. PostgreSQL stages each request by itself: its requests do not
+//! wait for each other.
 //!
-//! Some time after a request was staged, it is applied to its run with all that came
-//! meanwhile. Neither is anything but a way to save work: what is queued is
-//! nobody's promise, as an answer is given after the commit, and what is staged is
-//! applied by others when this process does not come to it.
+//! [`FOLD_DELAY`] after a request was staged, it is applied to its run together with
+//! everything staged meanwhile. Both only save work: a request is acknowledged after
+//! the commit, and other processes apply what this one does not.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -32,21 +30,21 @@ use crate::stage::staged_request::StagedRequest;
 use crate::stage::write_queue::{BatchOutcome, QueuedBatch, WriteQueue};
 use crate::{Context, Result};
 
-/// Most calls of one transaction: who is written first waits for the last.
+/// Most requests of one transaction: the first one waits for the last.
 const MAX_BATCH: usize = 16;
-/// How long calls of a run wait to be folded together: the more of them the less each
-/// costs, and who looks on looks twice a second only.
+/// How long staged requests of a run wait to be applied together: more of them cost
+/// less each, and dashboards poll twice a second only.
 const FOLD_DELAY: Duration = Duration::from_millis(250);
-/// So many calls of a run are folded at once.
+/// Staged requests of a run that are applied without further delay.
 const FOLD_THRESHOLD: usize = 64;
-/// With so many that wait, those who bring more wait for them to be folded: a
-/// client cannot send for ever what nobody has time for.
+/// Staged requests of a run beyond which a request is answered only after they are
+/// applied: this slows the client down.
 const BACKPRESSURE_THRESHOLD: usize = 256;
-/// Most bytes of a call that is one message to PostgreSQL.
+/// Most bytes of a request that is one message to PostgreSQL.
 const MESSAGE_BYTES: usize = 7_000;
 
-/// Has what was staged applied in time. What fails here is logged: it is staged, and
-/// others apply it.
+/// Applies staged requests of a run soon; at once when too many of them wait. Errors
+/// are logged: the requests stay staged, and another process applies them.
 pub(crate) async fn apply_soon(ctx: &Context, project: ProjectId, run: RunId) {
     if ctx.write_coalescer.0.at_once || schedule_apply(ctx, project, run) {
         apply_and_aggregate(ctx, project, run).await;
@@ -57,14 +55,14 @@ async fn apply_and_aggregate(ctx: &Context, project: ProjectId, run: RunId) {
     match pending::apply_pending_once(ctx, project, run).await {
         Ok(true) => aggregation::count_next(ctx, project).await,
         Ok(false) => {}
-        Err(error) => tracing::warn!(%error, %run, "results that wait could not be worked into their run"),
+        Err(error) => tracing::warn!(%error, %run, "pending results could not be applied to their run"),
     }
 }
 
-/// Counts a call of a run that is folded later; whether too many wait.
+/// Schedules applying for a staged request; whether too many of its run wait.
 fn schedule_apply(ctx: &Context, project: ProjectId, run: RunId) -> bool {
-    let line = &ctx.write_coalescer.0;
-    let soon = match line.soon().entry(run) {
+    let queue = &ctx.write_coalescer.0;
+    let soon = match queue.soon().entry(run) {
         Entry::Occupied(known) => {
             let calls = known.get().calls.fetch_add(1, Ordering::Relaxed) + 1;
             if calls >= FOLD_THRESHOLD {
@@ -74,14 +72,14 @@ fn schedule_apply(ctx: &Context, project: ProjectId, run: RunId) -> bool {
         }
         Entry::Vacant(place) => Arc::clone(place.insert(Arc::default())),
     };
-    let (line, ctx) = (Arc::clone(line), ctx.clone());
+    let (queue, ctx) = (Arc::clone(queue), ctx.clone());
     tokio::spawn(async move {
         loop {
-            // Whether they are many or it is time.
+            // Woken by the number of requests, or by the delay.
             let _are_many = tokio::time::timeout(FOLD_DELAY, soon.are_many.notified()).await;
             soon.calls.store(0, Ordering::Relaxed);
             apply_and_aggregate(&ctx, project, run).await;
-            let mut all = line.soon();
+            let mut all = queue.soon();
             if soon.calls.load(Ordering::Relaxed) == 0 {
                 all.remove(&run);
                 return;
@@ -91,12 +89,11 @@ fn schedule_apply(ctx: &Context, project: ProjectId, run: RunId) -> bool {
     false
 }
 
-/// Keeps a call that is ready, when its sender turns out to be a client of its run;
-/// on SQLite together with those of others.
+/// Stages a request, when its sender turns out to be a client of its run; on SQLite
+/// together with other requests.
 ///
 /// # Errors
-/// What the sender is refused with; [`crate::QueryError::Store`], and the call is
-/// not kept then.
+/// Why the sender is refused; [`crate::QueryError::Store`], and nothing is staged then.
 pub(crate) async fn stage(ctx: &Context, claim: Claim, mut call: StagedRequest) -> Result<Producer> {
     let turn = match ctx.store.backend() {
         Backend::Sqlite => {
@@ -109,15 +106,16 @@ pub(crate) async fn stage(ctx: &Context, claim: Claim, mut call: StagedRequest) 
         Backend::Postgres if call.bytes() > MESSAGE_BYTES => BatchOutcome::alone(claim, call),
         Backend::Postgres => {
             let session = ctx.store.db().intake().await?;
-            let fed = inbox::stage_for_clients(session, &[(&claim, &call)]).await?;
-            fed.into_iter()
+            let producer = inbox::stage_for_clients(session, &[(&claim, &call)]).await?;
+            producer
+                .into_iter()
                 .flatten()
                 .next()
                 .map_or_else(|| BatchOutcome::alone(claim, call), BatchOutcome::Kept)
         }
     };
     match turn {
-        BatchOutcome::Kept(fed) => Ok(fed),
+        BatchOutcome::Kept(producer) => Ok(producer),
         BatchOutcome::Alone(one) => {
             let (claim, call) = *one;
             inbox::stage_prepared(&ctx.store, &claim, call).await
@@ -125,47 +123,49 @@ pub(crate) async fn stage(ctx: &Context, claim: Claim, mut call: StagedRequest) 
     }
 }
 
-/// Goes in line with a call until it had its turn.
+/// Queues a request and waits for its outcome.
 async fn enqueue(ctx: &Context, claim: Claim, call: StagedRequest) -> Result<BatchOutcome> {
-    let line = Arc::clone(&ctx.write_coalescer.0);
+    let queue = Arc::clone(&ctx.write_coalescer.0);
     let (told, mut turn) = oneshot::channel();
-    line.waiting().push(QueuedBatch { claim, call, told });
+    queue.waiting().push(QueuedBatch { claim, call, told });
     loop {
         tokio::select! {
             biased;
             had = &mut turn => {
                 return had.unwrap_or_else(|_| Err(StoreError::Damaged("results were not written").into()));
             }
-            turn = line.turn.lock() => {
-                let (ctx, line) = (ctx.clone(), Arc::clone(&line));
-                // Not given up in the middle when the client of this call goes away: others are in it. What broke
-                // off has dropped its answers.
-                let _kept = tokio::spawn(async move { Box::pin(flush_batch(&ctx, &line)).await }).await;
+            turn = queue.turn.lock() => {
+                let (ctx, queue) = (ctx.clone(), Arc::clone(&queue));
+                // A task of its own: it must go on when the client of this request goes away, as others are in it. A
+                // panic drops its answers.
+                let _flushed = tokio::spawn(async move { Box::pin(flush_batch(&ctx, &queue)).await }).await;
                 drop(turn);
             }
         }
     }
 }
 
-/// Keeps those in line in one transaction. Who cannot be kept there, or is not
-/// seen to be a client, is left to go alone.
-async fn flush_batch(ctx: &Context, line: &WriteQueue) {
+/// Stages queued requests in one transaction. Those that cannot be staged there, and
+/// those whose sender is not seen to be a client, are left to be staged on their own.
+async fn flush_batch(ctx: &Context, queue: &WriteQueue) {
     let session = match ctx.store.db().intake().await {
         Ok(session) => session,
         Err(error) => {
-            if let Some(first) = line.take(1).pop() {
+            if let Some(first) = queue.take(1).pop() {
                 first.complete(Err(error.into()));
             }
             return;
         }
     };
-    // Whoever came while the writer was busy goes along.
-    let taken = line.take(MAX_BATCH);
+    // Requests that came while the writer was busy are part of the batch.
+    let taken = queue.take(MAX_BATCH);
     let calls: Vec<(&Claim, &StagedRequest)> = taken.iter().map(|one| (&one.claim, &one.call)).collect();
     match inbox::stage_for_clients(session, &calls).await {
-        Ok(fed) => taken.into_iter().zip(fed).for_each(|(one, fed)| one.complete(Ok(fed))),
+        Ok(producer) => {
+            taken.into_iter().zip(producer).for_each(|(one, producer)| one.complete(Ok(producer)))
+        }
         Err(error) => {
-            tracing::debug!(%error, calls = taken.len(), "calls are kept one by one");
+            tracing::debug!(%error, calls = taken.len(), "requests are staged one by one");
             taken.into_iter().for_each(|one| one.complete(Ok(None)));
         }
     }

@@ -1,6 +1,6 @@
-//! Staging: requests of running clients are answered once each of them is stored
-//! as one row; `apply::pending` applies all that came meanwhile together, which
-//! costs a fraction of doing it for each.
+//! Staging: a request of a running client is answered once it is stored as one row of
+//! the inbox. `apply::pending` applies all rows of a run together, which costs a
+//! fraction of applying each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -20,8 +20,8 @@ use crate::stage::staged_request::{MOST_IN_ROW, Origin, StagedRequest, discard};
 use crate::stage::stored_entries::{PART_BYTES, read_stored};
 use crate::transaction::run_events::Preview;
 
-/// Makes packs that were written before part of the run of their calls, and takes ids
-/// for those that go with the rows. The caller commits.
+/// Records packs that are written already as part of the run, and allocates ids for
+/// those that go with the rows. The caller commits.
 async fn place_packs(
     session: &mut Session,
     origin: Origin,
@@ -37,17 +37,17 @@ async fn place_packs(
     Ok(packs)
 }
 
-/// Keeps the results of a request that lie in a file: part by part, since together
-/// they do not fit into memory. Where it breaks off, what was kept is known when the
-/// client sends it again.
+/// Stages a request whose body lies in a file, part by part, since it does not fit
+/// into memory. When it fails half-way, the staged parts are recognised when the client
+/// sends it again.
 pub(crate) async fn stage_stored(
     store: &Store,
     claim: &Claim,
     mut passing: Vec<NewEvent>,
     cases: StoredCases,
 ) -> Result<Producer> {
-    let fed = run_token::recognise_producer(store, claim).await?;
-    let origin = Origin::of(claim, &fed);
+    let producer = run_token::recognise_producer(store, claim).await?;
+    let origin = Origin::of(claim, &producer);
     let parts = cases.parts(MOST_IN_ROW, PART_BYTES);
     let cases = Arc::new(Mutex::new(cases));
     for positions in parts {
@@ -60,10 +60,10 @@ pub(crate) async fn stage_stored(
         let call = StagedRequest::of(store, packed, std::mem::take(&mut passing), shown, entries, keys)?;
         stage_alone(store, origin, &[call]).await?;
     }
-    Ok(fed)
+    Ok(producer)
 }
 
-/// Keeps calls of a client, with the evidence they brought; the caller commits.
+/// Writes requests and their evidence to the inbox; the caller commits.
 async fn stage(
     session: &mut Session,
     origin: Origin,
@@ -78,7 +78,7 @@ async fn stage(
     Ok(rows::add(session, kept.collect()).await?)
 }
 
-/// Keeps calls of a request. What they wrote is removed when they cannot be kept.
+/// Stages the parts of one request. Their objects are removed when that fails.
 async fn stage_alone(store: &Store, origin: Origin, calls: &[StagedRequest]) -> Result<()> {
     if store.backend() == Backend::Postgres {
         let kept = stage_among_runs(store, origin, calls).await;
@@ -100,8 +100,8 @@ async fn stage_alone(store: &Store, origin: Origin, calls: &[StagedRequest]) -> 
     kept
 }
 
-/// The packs of calls that are kept in a file of their own: part of the run before
-/// that, and should it break off in between, they go with the run.
+/// Records packs in the main file before the requests are staged in a file of their own.
+/// When staging fails in between, the packs are deleted with the run.
 async fn place_before(store: &Store, origin: Origin, calls: &[StagedRequest]) -> Result<Vec<Option<PackId>>> {
     if calls.iter().all(|call| call.packed.frames().is_empty()) {
         return Ok(vec![None; calls.len()]);
@@ -112,7 +112,7 @@ async fn place_before(store: &Store, origin: Origin, calls: &[StagedRequest]) ->
     Ok(packs)
 }
 
-/// [`stage_alone`] in the file of calls.
+/// [`stage_alone`] on SQLite, where the inbox is a file of its own.
 async fn stage_in_own_file(
     store: &Store,
     origin: Origin,
@@ -124,7 +124,8 @@ async fn stage_in_own_file(
     Ok(session.commit().await?)
 }
 
-/// [`stage_alone`] in a transaction; a call that needs nothing else is its own.
+/// [`stage_alone`] on PostgreSQL; a request that needs one statement is its own
+/// transaction.
 async fn stage_among_runs(store: &Store, origin: Origin, calls: &[StagedRequest]) -> Result<()> {
     if let [only] = calls
         && (only.packed.frames().is_empty() || only.packed.with_rows().is_some())
@@ -139,23 +140,23 @@ async fn stage_among_runs(store: &Store, origin: Origin, calls: &[StagedRequest]
     Ok(session.commit().await?)
 }
 
-/// Keeps a request by itself: who sent it is asked before anything is done.
+/// Stages a request on its own, after its sender is authenticated.
 pub(crate) async fn stage_after_check(
     store: &Store,
     claim: &Claim,
     passing: Vec<NewEvent>,
     entries: Vec<TestCaseEntry>,
 ) -> Result<Producer> {
-    let fed = run_token::recognise_producer(store, claim).await?;
-    let origin = Origin::of(claim, &fed);
+    let producer = run_token::recognise_producer(store, claim).await?;
+    let origin = Origin::of(claim, &producer);
     let entries = entries.into_iter().zip(claim.keys.iter().copied()).collect();
     let calls = StagedRequest::of_request(store, origin, passing, entries).await?;
     stage_alone(store, origin, &calls).await?;
-    Ok(fed)
+    Ok(producer)
 }
 
-/// Keeps calls that brought little for those who are seen at once to be clients, as
-/// [`rows::add_of_clients`] does; answers for each who that is.
+/// Stages small requests whose senders [`rows::add_of_clients`] sees to be clients;
+/// returns the producer of each, `None` where it does not see one.
 pub(crate) async fn stage_for_clients(
     session: Session,
     calls: &[(&Claim, &StagedRequest)],
@@ -173,13 +174,13 @@ pub(crate) async fn stage_for_clients(
         })
         .collect();
     let admitted = rows::add_of_clients(session, &claimed).await?;
-    let fed = admitted.into_iter().map(|admitted| Some(Producer::of(admitted?)));
-    Ok(fed.collect())
+    let producer = admitted.into_iter().map(|admitted| Some(Producer::of(admitted?)));
+    Ok(producer.collect())
 }
 
-/// Keeps a call that is ready by itself.
+/// Stages a prepared request on its own, after its sender is authenticated.
 pub(crate) async fn stage_prepared(store: &Store, claim: &Claim, call: StagedRequest) -> Result<Producer> {
-    let fed = run_token::recognise_producer(store, claim).await?;
-    stage_alone(store, Origin::of(claim, &fed), &[call]).await?;
-    Ok(fed)
+    let producer = run_token::recognise_producer(store, claim).await?;
+    stage_alone(store, Origin::of(claim, &producer), &[call]).await?;
+    Ok(producer)
 }

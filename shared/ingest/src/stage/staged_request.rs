@@ -54,8 +54,8 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Of a client that was recognised.
-    pub(crate) const fn of(claim: &Claim, fed: &Producer) -> Self {
-        Self { project: fed.project, run: claim.run, slot: fed.slot, at: claim.at }
+    pub(crate) const fn of(claim: &Claim, producer: &Producer) -> Self {
+        Self { project: producer.project, run: claim.run, slot: producer.slot, at: claim.at }
     }
 }
 

@@ -18,49 +18,47 @@ use crate::Result;
 use crate::stage::run_token::{Claim, Producer, Sender};
 use crate::stage::staged_request::StagedRequest;
 
-/// Clients that are known by what they sent before: beyond that, all are asked
-/// once more.
+/// Clients that are remembered; beyond that, all are forgotten and checked again.
 const MAX_CLIENTS: usize = 4_096;
-/// Ids for packs that are taken together: taking them one by one would make every
-/// call with evidence change one more row.
+/// Pack ids that are allocated together: allocating one by one would make every
+/// request with evidence write one more row.
 const PACK_ID_BATCH: usize = 64;
-/// Runs of different places are folded at the same time.
+/// Locks for applying: runs with different locks are applied concurrently.
 const LOCK_STRIPES: usize = 16;
-/// How long nothing must have arrived for a lull: clients that send one batch
-/// after the other pause for less.
+/// How long no request must have arrived for the process to be idle: clients that
+/// send one batch after the other pause for less.
 const IDLE_WINDOW: Duration = Duration::from_millis(20);
-/// How long a lull is waited for by what is done for more runs together the longer
-/// that is.
+/// How long work that grows cheaper with more runs waits for the process to be idle.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long it is waited for by what is done run by run: those who write wait for a
-/// part of it at most, and it is done soon all the same.
+/// How long work on a single run waits for it: a writer waits for a part of this at
+/// most.
 pub(crate) const SHORT_IDLE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The line of a process.
+/// Coalesces the writes of the requests of one process. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct WriteCoalescer(pub(crate) Arc<WriteQueue>);
 
+/// The state of a [`WriteCoalescer`].
 #[derive(Default)]
 pub(crate) struct WriteQueue {
-    /// Whether calls are folded before they are answered.
+    /// Whether requests are applied before they are answered.
     pub(crate) at_once: bool,
     waiting: Mutex<Vec<QueuedBatch>>,
     pub(crate) turn: tokio::sync::Mutex<()>,
-    /// Calls that were kept and are about to be folded, by run.
+    /// Staged requests that are about to be applied, by run.
     soon: Mutex<HashMap<RunId, Arc<PendingFold>>>,
-    /// Who called before and was a client, or was made one.
+    /// Senders that were authenticated here before.
     clients: Mutex<HashSet<Sender>>,
-    /// Ids for packs that are taken already, ascending.
+    /// Allocated ids for packs, ascending.
     packs: tokio::sync::Mutex<vec::IntoIter<PackId>>,
     folding: [tokio::sync::Mutex<()>; LOCK_STRIPES],
     counting: tokio::sync::Mutex<()>,
-    /// Executions that were brought since it was last asked whether too many wait
-    /// to be counted.
+    /// Executions received since the aggregation backlog was last checked.
     brought: Mutex<HashMap<ProjectId, usize>>,
     arriving: Arriving,
 }
 
-/// Calls of a run that are about to be folded.
+/// Staged requests of a run that are about to be applied.
 #[derive(Default)]
 pub(crate) struct PendingFold {
     pub(crate) calls: AtomicUsize,
@@ -74,19 +72,19 @@ impl std::fmt::Debug for WriteQueue {
 }
 
 impl WriteCoalescer {
-    /// Of a process that may be stopped as soon as it has answered: it leaves
-    /// nothing for later.
+    /// For a process that may be stopped as soon as it has answered: it applies every
+    /// request before it answers.
     #[must_use]
     pub fn at_once() -> Self {
         Self(Arc::new(WriteQueue { at_once: true, ..WriteQueue::default() }))
     }
 
-    /// Whether somebody was a client when it called before, or became one here.
+    /// Whether a sender was authenticated here before.
     pub(crate) fn is_known_client(&self, sender: Sender) -> bool {
         self.0.clients().contains(&sender)
     }
 
-    /// Notes whether somebody is a client.
+    /// Remembers, or forgets, that a sender is a client.
     pub(crate) fn remember_client(&self, sender: Sender, is_client: bool) {
         let mut clients = self.0.clients();
         if !is_client {
@@ -99,22 +97,22 @@ impl WriteCoalescer {
         clients.insert(sender);
     }
 
-    /// Notes that results are being taken, until what it answers is dropped.
+    /// Marks the process as busy until the guard is dropped.
     pub(crate) fn begin_request(&self) -> InFlightGuard {
         self.0.arriving.begin();
         InFlightGuard(Arc::clone(&self.0))
     }
 
-    /// Waits until no results arrive in this process, but not for long: what can
-    /// be done any time should not hold up those who wait for an answer.
+    /// Waits until no results arrive in this process, at most for a time: background
+    /// work should not delay requests.
     pub(crate) async fn wait_until_idle(&self, patience: Duration) {
-        // Whether it came or not, what waits for it is done.
-        let _came = tokio::time::timeout(patience, self.0.arriving.wait_until_idle()).await;
+        // Idle or not, the work is done now.
+        let _is_idle = tokio::time::timeout(patience, self.0.arriving.wait_until_idle()).await;
     }
 
-    /// Notes executions that somebody brought. Answers with how many came since it
-    /// last did, once they are `many`: asking after each call whether too many wait
-    /// to be counted costs more than it helps.
+    /// Adds received executions. Returns their sum since it last returned one, as soon
+    /// as that is `many`: checking the aggregation backlog after each request costs more
+    /// than it helps.
     pub(crate) fn add_received(&self, project: ProjectId, executions: usize, many: usize) -> Option<usize> {
         if self.0.at_once {
             return Some(executions);
@@ -139,24 +137,24 @@ impl WriteCoalescer {
         Ok(taken.next().ok_or(StoreError::Damaged("a sequence gave no id"))?)
     }
 
-    /// The turn to count what waits to be counted. Whoever counts locks the same
-    /// runs, and who waits for that should not hold a connection meanwhile.
+    /// Serialises aggregation in this process: it locks the same runs, and waiting for
+    /// those locks should not hold a connection.
     pub(crate) async fn aggregation_lock(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.0.counting.lock().await
     }
 
-    /// The turn to fold what waits of a run, for the same reason.
+    /// Serialises applying the pending results of a run, for the same reason.
     pub(crate) async fn apply_lock(&self, run: RunId) -> tokio::sync::MutexGuard<'_, ()> {
         let place = usize::try_from(run.get().rem_euclid(LOCK_STRIPES as i64)).unwrap_or_default();
         self.0.folding[place].lock().await
     }
 }
 
-/// Results on their way into the database.
+/// Counts requests that are being processed.
 #[derive(Default)]
 struct Arriving {
     now: AtomicUsize,
-    /// How many there were.
+    /// Since the process started.
     ever: AtomicUsize,
     over: Notify,
 }
@@ -192,7 +190,7 @@ impl Arriving {
     }
 }
 
-/// Results that are being taken.
+/// Keeps the process busy until it is dropped.
 pub(crate) struct InFlightGuard(Arc<WriteQueue>);
 
 impl Drop for InFlightGuard {
@@ -201,18 +199,18 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// Somebody in line.
+/// A request that waits for the writer.
 pub(crate) struct QueuedBatch {
     pub(crate) claim: Claim,
     pub(crate) call: StagedRequest,
     pub(crate) told: oneshot::Sender<Result<BatchOutcome>>,
 }
 
-/// How a turn went for a call.
+/// What became of a queued request.
 pub(crate) enum BatchOutcome {
-    /// It is kept.
+    /// It is staged.
     Kept(Producer),
-    /// It goes alone.
+    /// It has to be staged on its own, which also says why it is refused.
     Alone(Box<(Claim, StagedRequest)>),
 }
 
@@ -229,7 +227,7 @@ impl WriteQueue {
         self.soon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first in line.
+    /// Takes up to `most` requests from the front.
     pub(crate) fn take(&self, most: usize) -> Vec<QueuedBatch> {
         let mut waiting = self.waiting();
         let most = most.min(waiting.len());
@@ -245,12 +243,12 @@ impl BatchOutcome {
 }
 
 impl QueuedBatch {
-    /// Tells that it was kept, that it goes alone, which tells what it is refused for, or
-    /// why neither can be.
+    /// Reports the outcome to the waiting request; `None` when it has to be staged on
+    /// its own.
     pub(crate) fn complete(self, kept: Result<Option<Producer>>) {
         let Self { claim, call, told } = self;
         let turn = kept.map(|kept| kept.map_or_else(|| BatchOutcome::alone(claim, call), BatchOutcome::Kept));
-        // Who does not wait any more sends it again, or was not interested.
+        // A client that has gone away sends it again.
         let _is_awaited = told.send(turn);
     }
 }

@@ -6,7 +6,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::retention::{Edit, Overrides, Policy, shortened};
 use callboard_domain::time::Timestamp;
-pub(super) use callboard_ingest::expiry::{GROUP, effective, stored_both};
+pub(super) use callboard_ingest::expiry::{GROUP, stored_both};
 use callboard_store::{Session, accounts::users, boxed, settings};
 use serde::Serialize;
 use utoipa::ToSchema;
