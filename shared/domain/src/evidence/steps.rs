@@ -1,9 +1,11 @@
 //! What a test did: its steps and the events of its timeline.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
-use super::url_text::redact_queries;
 use crate::ingest::lenient::{self, element_is_object};
+use crate::secrets::masked;
 use crate::text::cut;
 
 pub(super) const MAX_TITLE_CHARS: usize = 500;
@@ -180,9 +182,11 @@ pub fn bounded_step_events(mut events: Vec<StepEvent>, max: usize) -> Vec<StepEv
     events
 }
 
-/// Runners name the address in a step's title, with all that is asked for.
+/// Runners name the address in a step's title, with all its parameters.
 fn bound_title(title: &mut String) {
-    *title = redact_queries(std::mem::take(title));
+    if let Cow::Owned(masked) = masked(title) {
+        *title = masked;
+    }
     cut_in_place(title, MAX_TITLE_CHARS);
 }
 

@@ -2,6 +2,8 @@
 //! steps are aligned by their longest common subsequence (Wagner and Fischer,
 //! 1974), and the first step outside of it is told.
 
+use crate::evidence::url_text::redact_queries;
+
 /// Steps compared of each side.
 const MAX_STEPS: usize = 500;
 
@@ -14,7 +16,7 @@ pub struct Divergence {
     pub passed: Option<usize>,
 }
 
-/// Compares titles without their digits. `None` when nothing differs, or
+/// Compares titles without their digits and the values of parameters. `None` when nothing differs, or
 /// nothing is known of one side.
 #[must_use]
 pub fn first_divergence(failing: &[&str], passed: &[&str]) -> Option<Divergence> {
@@ -51,10 +53,11 @@ pub fn first_divergence(failing: &[&str], passed: &[&str]) -> Option<Divergence>
     Some(Divergence { failing: skips_failing.then_some(i), passed: skips_passed.then_some(j) })
 }
 
-/// A title with every run of digits as one mark.
+/// A title without values of parameters, and with every run of digits as one mark.
 fn key(title: &str) -> String {
     let mut key = String::with_capacity(title.len());
-    for char in title.trim().chars() {
+    let title = redact_queries(title.trim().to_owned());
+    for char in title.chars() {
         if !char.is_ascii_digit() {
             key.push(char);
         } else if !key.ends_with('#') {
