@@ -1,6 +1,7 @@
 //! What clients are told when their run is opened.
 
-use callboard_domain::ingest::{Warning, Warnings};
+use callboard_domain::ingest::Warnings;
+use callboard_http::ingest_warnings::{WarningView, warnings};
 use callboard_ingest::Ticket;
 use callboard_platform::Config;
 use callboard_platform::config::Platform;
@@ -109,31 +110,4 @@ impl StartAnswer {
     pub(crate) fn of(ticket: Ticket, found: &Warnings, config: &Config) -> Self {
         Self { opened: Opened::of(&ticket, found, config), stream_token: ticket.token }
     }
-}
-
-/// Something that was read leniently.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WarningView {
-    /// Stable word for programs.
-    #[schema(example = "unknown_event")]
-    code: String,
-    /// Sentence for people.
-    message: String,
-    /// Index of the event it is about, where there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    index: Option<usize>,
-}
-
-pub(crate) fn warnings(found: &Warnings) -> Option<Vec<WarningView>> {
-    let shown: Vec<WarningView> = found
-        .as_slice()
-        .iter()
-        .map(|Warning { code, message, index }| WarningView {
-            code: (*code).to_owned(),
-            message: message.clone(),
-            index: *index,
-        })
-        .collect();
-    (!shown.is_empty()).then_some(shown)
 }

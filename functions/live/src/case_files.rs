@@ -18,7 +18,7 @@ use futures::StreamExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::answer::{WarningView, warnings};
+use callboard_http::ingest_warnings::{WarningView, warnings};
 
 /// Most bytes of all text fields together.
 const MAX_FIELDS_BYTES: u64 = 16 * 1024 * 1024;

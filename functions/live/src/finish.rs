@@ -6,11 +6,11 @@ use callboard_domain::ids::RunId;
 use callboard_domain::ingest::Need;
 use callboard_domain::status::RunStatus;
 use callboard_http::extract::{JsonBytes, Path};
+use callboard_http::ingest_warnings::{WarningView, warnings};
 use callboard_http::{ApiError, AppState, Site};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::answer::{WarningView, warnings};
 use crate::body;
 
 /// Where a run stands after one of its clients is done.

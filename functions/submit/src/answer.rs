@@ -1,38 +1,12 @@
 //! What clients are told about their submission.
 
-use callboard_domain::ingest::{Warning, Warnings};
+use callboard_domain::ingest::Warnings;
 use callboard_domain::status::RunStatus;
+use callboard_http::ingest_warnings::{WarningView, warnings};
 use callboard_ingest::Submitted;
 use callboard_store::reports::ReportRow;
 use serde::Serialize;
 use utoipa::ToSchema;
-
-/// Something that was read leniently.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WarningView {
-    /// Stable word for programs.
-    #[schema(example = "unknown_status")]
-    code: String,
-    /// Sentence for people.
-    message: String,
-    /// Index of the test case it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    index: Option<usize>,
-}
-
-pub(crate) fn warnings(found: &Warnings) -> Option<Vec<WarningView>> {
-    let shown: Vec<WarningView> = found
-        .as_slice()
-        .iter()
-        .map(|Warning { code, message, index }| WarningView {
-            code: (*code).to_owned(),
-            message: message.clone(),
-            index: *index,
-        })
-        .collect();
-    (!shown.is_empty()).then_some(shown)
-}
 
 /// A stored run.
 #[derive(Debug, Serialize, ToSchema)]

@@ -14,6 +14,7 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::text::{clean, read_repaired};
 use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, Multipart, Payload, Visit, read_payload};
+use callboard_http::ingest_warnings::warnings;
 use callboard_http::{ApiError, AppState, Site};
 use callboard_ingest::{
     AtOnce, Entries, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
@@ -22,7 +23,7 @@ use callboard_query::{Context, QueryError};
 use callboard_store::Reservation;
 use serde_json::Value;
 
-use crate::answer::{ReportView, UploadAnswer, warnings};
+use crate::answer::{ReportView, UploadAnswer};
 use crate::form::{CaseFile, Form, Receiver};
 
 /// Longest name of an attachment, in characters.

@@ -87,6 +87,7 @@ mod function;
 mod gateway;
 mod headers;
 mod idempotency;
+pub mod ingest_warnings;
 pub mod lane;
 pub mod lone;
 pub mod openapi;
