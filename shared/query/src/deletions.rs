@@ -594,7 +594,19 @@ pub async fn delete_project(
     for (_, run) in waiting.into_iter().filter(|(project, _)| *project == id) {
         apply_pending_for_run(ctx, id, run).await?;
     }
+    repeated(|| hide_project(ctx, acting, id, confirm, restorable_until)).await
+}
+
+async fn hide_project(
+    ctx: &Context,
+    acting: Acting<'_>,
+    id: ProjectId,
+    confirm: &str,
+    restorable_until: Option<Timestamp>,
+) -> Result<Receipt> {
     let mut session = ctx.store.db().begin().await?;
+    // Counters before the project, as submissions lock them.
+    kept::lock_counters(&mut session, id).await?;
     let found = edit::lock(&mut session, id).await?;
     let found = found.ok_or_else(|| QueryError::not_found(Entity::Project, id))?;
     if found.name != confirm {

@@ -211,12 +211,22 @@ pub async fn count(session: &mut Session, project: ProjectId, growth: &Growth) -
     Ok(())
 }
 
-/// Keeps the rows of a project that is about to be hidden.
+/// Locks the counters of a project that is about to be hidden: nobody counts
+/// into it while they move.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn lock_counters(session: &mut Session, project: ProjectId) -> Result<()> {
+    session.first(&LOCK_STATS, args![project]).await?;
+    Ok(())
+}
+
+/// Keeps the rows of a project that is about to be hidden; its counters are
+/// locked.
 ///
 /// # Errors
 /// [`crate::StoreError::Database`] when the database refuses.
 pub async fn keep_project(session: &mut Session, project: ProjectId) -> Result<()> {
-    session.first(&LOCK_STATS, args![project]).await?;
     for statement in [&KEEP_PROJECT, &KEEP_STATS, &KEEP_ASSIGNMENTS, &KEEP_TAGS] {
         session.execute(statement, args![project]).await?;
     }

@@ -273,3 +273,35 @@ async fn what_waits_in_a_hidden_project_is_counted_in_it() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_project_is_deleted_while_a_submission_counts_into_it() {
+    for_each_service(async |service| {
+        submitted(service, "shop", "2026-01-01T10:00:00.000Z", json!({})).await;
+        // SQLite has one writer.
+        let Db::Postgres(pool) = service.state().store().db() else { return };
+        let (mut submission, mut other) =
+            (pool.get().await.expect("a connection"), pool.get().await.expect("a connection"));
+        sqlx::query("BEGIN").execute(&mut *submission).await.expect("begun");
+        let counts = "UPDATE project_stats SET runs = runs WHERE project_id = 1";
+        sqlx::query(counts).execute(&mut *submission).await.expect("counted");
+        let body = json!({ "confirm": "shop" });
+        let deletion = service.client().send_json(Method::DELETE, "/api/projects/1", &body);
+        let rest = async {
+            let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+            loop {
+                let row = sqlx::query(waiting).fetch_one(&mut *other).await.expect("a count");
+                if row.get::<i64, _>(0) > 0 {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            let touches = "UPDATE projects SET updated_at = updated_at WHERE id = 1";
+            sqlx::query(touches).execute(&mut *submission).await.expect("no deadlock");
+            sqlx::query("COMMIT").execute(&mut *submission).await.expect("committed");
+        };
+        let (deleted, ()) = tokio::join!(deletion, rest);
+        deleted.expect("an answer").success().expect("deleted");
+    })
+    .await;
+}
