@@ -16,7 +16,6 @@ use callboard_domain::status::RunStatus;
 use callboard_http::conditional::{tagged, tagged_json};
 use callboard_http::extract::{Caller, FromQuery, JsonBytes, Path, Query, QueryReader, Visit};
 use callboard_http::{ApiError, AppState, Site, TellsSecret};
-use callboard_query::runs::RunQuery;
 use callboard_query::shapes::RunBrief;
 use callboard_query::{Context, badges, projects, resolve, runs};
 use http::StatusCode;
@@ -227,14 +226,7 @@ async fn of(ctx: &Context, project: Authorized<ProjectId>, asked: Asked) -> Resu
         Some(branch) => Some(branch),
         None => projects::get(ctx, project).await?.default_branch,
     };
-    let query = RunQuery {
-        branches: branch.into_iter().collect(),
-        environments: asked.environment.into_iter().collect(),
-        full_runs: Some(true),
-        finished: true,
-        ..RunQuery::default()
-    };
-    let run = runs::latest(ctx, project, &query).await?;
+    let run = runs::latest_full(ctx, project, branch.as_deref(), asked.environment.as_deref()).await?;
     Ok(Badge::of(asked.metric, asked.label, run.as_ref()))
 }
 

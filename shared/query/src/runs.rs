@@ -9,7 +9,7 @@ use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::projects::ProjectRow;
-use callboard_store::runs::{self, RunFilter, RunRow, RunsCounted};
+use callboard_store::runs::{self, Newest, RunFilter, RunRow, RunsCounted, expired};
 use callboard_store::{boxed, evidence, files, projects, reports};
 use serde_json::Value;
 
@@ -328,6 +328,26 @@ pub async fn latest(
             (None, next) => query.after = next,
         }
     }
+}
+
+/// How the newest finished full run ended that fits, whether its details are
+/// kept or not. An empty word means runs without branch or environment.
+///
+/// # Errors
+/// [`QueryError::Store`].
+#[boxed]
+pub async fn latest_full(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    branch: Option<&str>,
+    environment: Option<&str>,
+) -> Result<Option<RunBrief>> {
+    let which = branch.map_or(Newest::Full, Newest::FullOfBranch);
+    let id = project.get();
+    let mut session = ctx.store.db().read().await?;
+    let mut found = runs::newest_of(&mut session, vec![id.get()], which, environment, 1).await?;
+    expired::complete(&mut session, &mut found, vec![id.get()], which, environment, 1).await?;
+    Ok(found.get(&id).and_then(|runs| runs.first()).map(RunBrief::from))
 }
 
 /// One run in its list form.

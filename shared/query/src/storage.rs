@@ -105,11 +105,13 @@ pub struct DatabaseSize {
 pub struct InstanceStats {
     /// Projects.
     pub total_projects: i64,
-    /// Runs.
+    /// Runs, also those whose details retention deleted.
     pub total_runs: i64,
+    /// Runs whose details are kept.
+    pub kept_runs: i64,
     /// Test cases.
     pub total_test_cases: i64,
-    /// Executions.
+    /// Executions, also of runs whose details retention deleted.
     pub total_executions: i64,
     /// Traces, screenshots, videos and other attachments.
     pub total_files: i64,
@@ -136,6 +138,7 @@ pub async fn instance_stats(ctx: &Context) -> Result<InstanceStats> {
     Ok(InstanceStats {
         total_projects: totals.projects,
         total_runs: totals.runs,
+        kept_runs: totals.kept_runs,
         total_test_cases: totals.test_cases,
         total_executions: totals.executions,
         total_files: files.objects,

@@ -68,6 +68,8 @@ pub struct ProjectRow {
     pub runs: i64,
     /// Number of runs whose details retention deleted.
     pub expired_runs: i64,
+    /// Start of the newest full run whose details retention deleted.
+    pub last_expired_at: Option<Timestamp>,
     /// Number of test cases.
     pub test_cases: i64,
     /// Run with the latest start.
@@ -86,7 +88,7 @@ macro_rules! select_project {
             "SELECT p.id, p.name, p.description, p.default_branch, p.created_at, p.updated_at, \
              COALESCE(s.runs, 0), COALESCE(s.test_cases, 0), s.latest_run_id, s.latest_full_run_id, s.last_run_at, \
              p.label, p.tracked_branches, p.repository_url, p.repository_provider, p.scm_token IS NOT NULL, p.diagnosis_instructions, \
-             COALESCE(s.open_clusters, 0), p.badge_token_hash IS NOT NULL, COALESCE(s.expired_runs, 0) \
+             COALESCE(s.open_clusters, 0), p.badge_token_hash IS NOT NULL, COALESCE(s.expired_runs, 0), s.last_expired_at \
              FROM projects p LEFT JOIN project_stats s ON s.project_id = p.id ",
             $tail
         )
@@ -107,7 +109,9 @@ statements! {
     INSERT_STATS = "INSERT INTO project_stats (project_id, runs, test_cases, executions) VALUES ($1, 0, 0, 0)";
     /// Counts what one ingest added and remembers the latest run.
     COUNT = "UPDATE project_stats SET runs = runs + $2, test_cases = test_cases + $3, executions = executions + $4, \
-             latest_run_id = CASE WHEN CAST($5 AS BIGINT) IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $5 ELSE latest_run_id END, \
+             latest_run_id = CASE WHEN CAST($5 AS BIGINT) IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6 OR latest_run_id IS NULL \
+                OR $6 >= (SELECT r.order_at FROM test_runs r WHERE r.project_id = $1 AND r.id = project_stats.latest_run_id)) \
+                THEN $5 ELSE latest_run_id END, \
              last_run_at = CASE WHEN CAST($5 AS BIGINT) IS NOT NULL AND (last_run_at IS NULL OR last_run_at <= $6) THEN $6 ELSE last_run_at END, \
              open_clusters = open_clusters + $7 WHERE project_id = $1";
     /// Remembers the latest full run.
@@ -129,9 +133,11 @@ statements! {
     FULL_RUNS_IN = "SELECT d.project_id, CAST(SUM(d.runs) AS BIGINT) FROM lanes l \
                  JOIN project_daily d ON d.project_id = l.project_id AND d.lane_id = l.id AND d.is_full = 1 \
                  WHERE l.project_id in_ints($1) AND l.kind = 2 AND l.branch = '' AND l.environment = $2 GROUP BY d.project_id";
+    /// When the newest full run began that retention deleted, of some projects. PK
+    LAST_EXPIRED = "SELECT project_id, last_expired_at FROM project_stats WHERE project_id in_ints($1) AND last_expired_at IS NOT NULL";
     /// Sums over all projects.
     TOTALS = "SELECT COUNT(*), CAST(COALESCE(SUM(runs), 0) AS BIGINT), CAST(COALESCE(SUM(test_cases), 0) AS BIGINT), \
-              CAST(COALESCE(SUM(executions), 0) AS BIGINT) FROM project_stats";
+              CAST(COALESCE(SUM(executions), 0) AS BIGINT), CAST(COALESCE(SUM(runs - expired_runs), 0) AS BIGINT) FROM project_stats";
 }
 
 fn read(row: &Row) -> Result<ProjectRow> {
@@ -157,6 +163,7 @@ fn read(row: &Row) -> Result<ProjectRow> {
         open_clusters: r.int()?,
         has_badge_token: r.flag()?,
         expired_runs: r.int()?,
+        last_expired_at: r.opt_time()?,
     })
 }
 
@@ -435,6 +442,24 @@ pub async fn adopt_default_branch(session: &mut Session, project: ProjectId, bra
     Ok(session.execute(&ADOPT_DEFAULT_BRANCH, args![project, branch]).await? == 1)
 }
 
+/// When the newest full run began whose details retention deleted, of each of
+/// some projects that has one.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn last_expired(
+    session: &mut Session,
+    projects: Vec<i64>,
+) -> Result<HashMap<ProjectId, Timestamp>> {
+    let rows = session.all(&LAST_EXPIRED, args![projects]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ProjectId(r.int()?), r.time()?))
+        })
+        .collect()
+}
+
 /// Counts over the whole installation.
 #[derive(Debug, Clone, Copy)]
 pub struct InstanceTotals {
@@ -444,8 +469,10 @@ pub struct InstanceTotals {
     pub runs: i64,
     /// Test cases.
     pub test_cases: i64,
-    /// Executions.
+    /// Executions, also of runs whose details retention deleted.
     pub executions: i64,
+    /// Runs whose details are kept.
+    pub kept_runs: i64,
 }
 
 /// Sums of the stored counters.
@@ -455,5 +482,11 @@ pub struct InstanceTotals {
 pub async fn instance_totals(session: &mut Session) -> Result<InstanceTotals> {
     let row = session.one(&TOTALS, args![]).await?;
     let mut r = row.reader();
-    Ok(InstanceTotals { projects: r.int()?, runs: r.int()?, test_cases: r.int()?, executions: r.int()? })
+    Ok(InstanceTotals {
+        projects: r.int()?,
+        runs: r.int()?,
+        test_cases: r.int()?,
+        executions: r.int()?,
+        kept_runs: r.int()?,
+    })
 }

@@ -80,6 +80,8 @@ const MODULES: &[&[&Statement]] = &[
     crate::runs::creating::STATEMENTS,
     crate::runs::details::STATEMENTS,
     crate::runs::groups::STATEMENTS,
+    crate::runs::expired::OF_EACH_ENGINE,
+    crate::runs::expired::STATEMENTS,
     crate::runs::newest::STATEMENTS,
     crate::runs::slots::STATEMENTS,
     crate::runs::tokens::STATEMENTS,

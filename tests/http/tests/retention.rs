@@ -52,7 +52,7 @@ pub(crate) async fn worked(state: &AppState) {
 }
 
 /// Runs everything that follows from what was sent, and the sweep after it.
-async fn swept(service: &Service) {
+pub(crate) async fn swept(service: &Service) {
     settled(service).await;
     let ctx = service.state().background();
     while !callboard_query::retention::sweep(&ctx, 0, service.state().now()).await.expect("swept").is_over() {

@@ -68,7 +68,7 @@ impl Row {
         now: Timestamp,
     ) -> Self {
         let oldest_first: Vec<RunBrief> = recent.into_iter().rev().collect();
-        let last_run_at = project.latest_run.as_ref().map(|run| run.start_time);
+        let last_run_at = project.latest_run.as_ref().map(|run| run.start_time).or(project.last_run_at);
         let latest = project.telling_run.or(project.latest_run);
         Self {
             tone: Standing(project.tendency, latest.as_ref().map(|run| run.status)).tone(),
@@ -109,7 +109,7 @@ fn of_its_branch(runs: &[RunBrief], told_by: Option<&RunBrief>) -> Vec<RunBrief>
     let of_it = runs.iter().filter(|run| told_by.is_none_or(|told_by| run.branch == told_by.branch));
     let mut found: Vec<RunBrief> = of_it.cloned().collect();
     if found.is_empty() {
-        found.extend(told_by.cloned());
+        found.extend(told_by.filter(|run| run.is_kept).cloned());
     }
     found
 }

@@ -52,7 +52,8 @@ pub async fn restore_run(
     let run = runs::lock(session, project, hidden.run).await?;
     let mut growth = Growth {
         runs: i64::from(counts_again),
-        executions: counted_in_project(&run),
+        // Deleted for their age, they were counted all the time.
+        executions: if counts_again { counted_in_project(&run) } else { 0 },
         new_run: Some((run.id, run.order_at)),
         ..Growth::default()
     };
@@ -77,7 +78,7 @@ pub async fn restore_run(
         projects::set_latest_full(session, project, run.id, run.order_at).await?;
     }
     if !counts_again {
-        doomed::unexpire_run(session, project).await?;
+        doomed::unexpire_run(session, project, run.id).await?;
     }
     doomed::spare(session, hidden).await?;
     let run = if run.status.is_final() {

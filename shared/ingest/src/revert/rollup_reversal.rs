@@ -13,7 +13,7 @@ use callboard_store::deletions::runs::{self as doomed, DoomedRun, Group, RowsOfR
 use callboard_store::executions::{ExecutionRow, RunPlace};
 use callboard_store::projects::Growth;
 use callboard_store::rollups::{self, BrowserDays, EndpointPlace, FolderDays, RunContribution, TestDays};
-use callboard_store::runs::{self, RunRow};
+use callboard_store::runs::{self, RunRow, expired};
 use callboard_store::search::{self, SearchKind};
 use callboard_store::{StoreError, quarantine, test_cases};
 
@@ -27,7 +27,8 @@ use crate::transaction::run_transaction::contribution;
 
 /// Hides runs of a project for a deletion: from now on nobody finds them and
 /// nothing can be sent to them. With `takes_back` their own share of the
-/// project's days goes at once, that of their rows with them ([`uncount`]).
+/// project's days goes at once, that of their rows with them ([`uncount`]);
+/// otherwise how they ended is stored.
 /// `rows` says whether their rows are kept for a restore.
 /// Runs that are gone already are left out; answers how many were hidden.
 ///
@@ -75,6 +76,9 @@ pub async fn hide_runs(
             is_mass_failure: run.is_mass_failure,
             rows,
         });
+    }
+    if !takes_back && !gone.is_empty() {
+        expired::keep(session, project, gone.iter().map(|run| run.run.get()).collect()).await?;
     }
     for run in &gone {
         doomed::doom(session, receipt, run).await?;

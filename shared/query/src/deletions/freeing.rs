@@ -268,10 +268,6 @@ impl Work<'_> {
             receipt.rows.executions += count;
             if self.takes_back {
                 uncount(&mut session, run, &rows, self.now).await?;
-            } else {
-                doomed::uncount_executions(&mut session, run.project, count).await?;
-            }
-            if self.takes_back {
                 for (lane, rows) in by_lane(&rows) {
                     let (lane, at) = ((run.project, lane), (run.order_at, run.run));
                     let gone: Vec<Followed> = rows.iter().filter_map(Followed::of).collect();

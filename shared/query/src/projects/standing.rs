@@ -1,4 +1,5 @@
-//! How projects stand: by the newest full runs of their default branch.
+//! How projects stand: by the newest full runs of their default branch, also
+//! by those whose details retention deleted.
 
 use std::collections::HashMap;
 
@@ -6,8 +7,8 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
-use callboard_store::projects::ProjectRow;
-use callboard_store::runs::{self, BriefRow, Newest};
+use callboard_store::projects::{self, ProjectRow};
+use callboard_store::runs::{self, BriefRow, Newest, expired};
 
 use super::RECENT_RUNS;
 use crate::Result;
@@ -75,8 +76,50 @@ impl Told {
     }
 }
 
+/// When the newest full run began that retention deleted, of the projects that
+/// have one.
+struct Expired(HashMap<ProjectId, Timestamp>);
+
+impl Expired {
+    fn of_rows(rows: &[ProjectRow]) -> Self {
+        Self(rows.iter().filter_map(|row| Some((row.id, row.last_expired_at?))).collect())
+    }
+
+    /// Those of some projects whose newest `limit` full runs may include some
+    /// that retention deleted.
+    fn incomplete(
+        &self,
+        projects: &[i64],
+        found: &HashMap<ProjectId, Vec<BriefRow>>,
+        limit: usize,
+    ) -> Vec<i64> {
+        let may_include = |id: &&i64| {
+            let project = ProjectId(**id);
+            let Some(newest_expired) = self.0.get(&project) else { return false };
+            let oldest = found.get(&project).filter(|runs| runs.len() >= limit).and_then(|runs| runs.last());
+            oldest.is_none_or(|oldest| oldest.order_at <= *newest_expired)
+        };
+        projects.iter().filter(may_include).copied().collect()
+    }
+
+    /// How the newest run ended of projects none of whose runs is kept.
+    async fn latest(
+        &self,
+        session: &mut Session,
+        rows: &[ProjectRow],
+    ) -> Result<HashMap<ProjectId, RunBrief>> {
+        let without = rows.iter().filter(|row| row.latest_run.is_none() && row.expired_runs > 0);
+        let found = expired::latest_of(session, without.map(|row| row.id.get()).collect()).await?;
+        Ok(found.iter().map(|run| (run.project, RunBrief::from(run))).collect())
+    }
+}
+
 /// The runs that tell how projects stand, newest first.
-pub(super) struct Telling(HashMap<ProjectId, Vec<BriefRow>>);
+pub(super) struct Telling {
+    runs: HashMap<ProjectId, Vec<BriefRow>>,
+    /// How the newest run ended of projects none of whose runs is kept.
+    latest: HashMap<ProjectId, RunBrief>,
+}
 
 impl Telling {
     /// The newest full runs of the default branch of each. What somebody tries
@@ -89,17 +132,21 @@ impl Telling {
     ) -> Result<Self> {
         let (named, unnamed): (Vec<&ProjectRow>, Vec<&ProjectRow>) =
             rows.iter().partition(|row| row.default_branch.is_some());
+        let expired = Expired::of_rows(rows);
         let named: Vec<i64> = named.iter().map(|row| row.id.get()).collect();
-        let mut found = full(session, named.clone(), Newest::FullOfDefaultBranch, environment).await?;
+        let which = Newest::FullOfDefaultBranch;
+        let mut found = full(session, named.clone(), which, environment, &expired).await?;
         let silent = named.into_iter().filter(|id| !found.contains_key(&ProjectId(*id)));
         let others = silent.chain(unnamed.iter().map(|row| row.id.get())).collect();
-        found.extend(full(session, others, Newest::Full, environment).await?);
-        Ok(Self(found))
+        found.extend(full(session, others, Newest::Full, environment, &expired).await?);
+        Ok(Self { runs: found, latest: expired.latest(session, rows).await? })
     }
 
     /// How one of them stands.
     pub(super) fn told(&self, project: ProjectId) -> Told {
-        Told::by(self.0.get(&project).map_or(&[], Vec::as_slice))
+        let mut told = Told::by(self.runs.get(&project).map_or(&[], Vec::as_slice));
+        told.run = told.run.or_else(|| self.latest.get(&project).cloned());
+        told
     }
 }
 
@@ -110,12 +157,28 @@ async fn full(
     projects: Vec<i64>,
     which: Newest<'_>,
     environment: Option<&str>,
+    expired: &Expired,
 ) -> Result<HashMap<ProjectId, Vec<BriefRow>>> {
-    let mut found = runs::newest_of(session, projects, which, environment, TENDENCY_RUNS).await?;
+    let mut found = newest(session, projects, which, environment, expired, TENDENCY_RUNS).await?;
     let is_longer = |runs: &[BriefRow]| runs.len() >= TENDENCY_RUNS && FailingStreak::of(runs).is_cut;
     let longer = found.iter().filter(|(_, runs)| is_longer(runs)).map(|(project, _)| project.get());
     let longer = longer.collect();
-    found.extend(runs::newest_of(session, longer, which, environment, STREAK_RUNS).await?);
+    found.extend(newest(session, longer, which, environment, expired, STREAK_RUNS).await?);
+    Ok(found)
+}
+
+/// The newest full runs of each, whether their details are kept or not.
+async fn newest(
+    session: &mut Session,
+    projects: Vec<i64>,
+    which: Newest<'_>,
+    environment: Option<&str>,
+    expired: &Expired,
+    limit: usize,
+) -> Result<HashMap<ProjectId, Vec<BriefRow>>> {
+    let mut found = runs::newest_of(session, projects.clone(), which, environment, limit).await?;
+    let incomplete = expired.incomplete(&projects, &found, limit);
+    expired::complete(session, &mut found, incomplete, which, environment, limit).await?;
     Ok(found)
 }
 
@@ -123,7 +186,8 @@ async fn full(
 /// tells.
 pub(super) async fn of_each(session: &mut Session, rows: &[ProjectRow]) -> Result<HashMap<ProjectId, Told>> {
     let telling = Telling::of(session, rows, None).await?;
-    let silent = rows.iter().filter(|row| !telling.0.contains_key(&row.id)).map(|row| row.id.get()).collect();
+    let silent =
+        rows.iter().filter(|row| !telling.runs.contains_key(&row.id)).map(|row| row.id.get()).collect();
     let latest = runs::latest_of(session, silent).await?;
     let mut latest: HashMap<ProjectId, RunBrief> =
         latest.iter().map(|run| (run.project, RunBrief::from(run))).collect();
@@ -147,9 +211,15 @@ pub(crate) async fn of_branch(
     branch: &str,
     environment: Option<&str>,
 ) -> Result<HashMap<ProjectId, (Told, Vec<RunBrief>)>> {
-    let telling = Telling(full(session, projects.clone(), Newest::FullOfBranch(branch), environment).await?);
-    let found =
+    let expired = Expired(projects::last_expired(session, projects.clone()).await?);
+    let runs = full(session, projects.clone(), Newest::FullOfBranch(branch), environment, &expired).await?;
+    let telling = Telling { runs, latest: HashMap::new() };
+    let mut found =
         runs::newest_of(session, projects, Newest::OfBranch(branch), environment, RECENT_RUNS).await?;
+    // A branch none of whose runs is kept stands as they ended.
+    for project in telling.runs.keys() {
+        found.entry(*project).or_default();
+    }
     let each = found.into_iter().map(|(project, runs)| {
         (project, (telling.told(project), runs.iter().rev().map(RunBrief::from).collect()))
     });

@@ -57,6 +57,9 @@ pub struct RunBrief {
     pub is_full_run: bool,
     /// A full run that passed on a clean work tree: others are measured against it.
     pub is_green: bool,
+    /// Whether its details are kept, so that it has a page; for drawings.
+    #[serde(skip)]
+    pub is_kept: bool,
 }
 
 impl RunBrief {
@@ -77,6 +80,7 @@ impl RunBrief {
             label: row.label.clone(),
             is_full_run: row.is_full,
             is_green: row.is_green,
+            is_kept: true,
         }
     }
 }
@@ -97,6 +101,7 @@ impl From<&BriefRow> for RunBrief {
             label: row.label.clone(),
             is_full_run: row.is_full,
             is_green: row.is_green,
+            is_kept: row.is_kept,
         }
     }
 }

@@ -35,9 +35,10 @@ statements! {
     HAS_TEST = "SELECT n FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 AND test_case_id = $3";
     /// Clusters of a test, the newest first. ix: cluster_tests_of_test
     OF_TEST = "SELECT cluster_id, n FROM cluster_tests WHERE project_id = $1 AND test_case_id = $2 ORDER BY last_at DESC, cluster_id DESC LIMIT $3";
-    /// Branches of the newest runs that show a cluster. ix: cluster_runs_of_cluster
-    BRANCHES = "SELECT branch FROM (SELECT r.branch, r.id FROM cluster_runs k JOIN test_runs r ON r.project_id = k.project_id \
-        AND r.id = k.run_id WHERE k.project_id = $1 AND k.cluster_id = $2 ORDER BY k.run_id DESC LIMIT 100) newest \
+    /// Branches of the newest runs that show a cluster, also of runs that retention deleted. ix: cluster_runs_of_cluster, PK
+    BRANCHES = "SELECT branch FROM (SELECT branch, id FROM (SELECT r.branch, r.id FROM cluster_runs k JOIN test_runs r \
+        ON r.project_id = k.project_id AND r.id = k.run_id WHERE k.project_id = $1 AND k.cluster_id = $2 ORDER BY k.run_id DESC LIMIT 100) kept \
+        UNION ALL SELECT branch, last_run_id FROM expired_cluster_branches WHERE project_id = $1 AND cluster_id = $2) newest \
         WHERE branch <> '' GROUP BY branch ORDER BY MAX(id) DESC LIMIT $3";
     /// The first run after a moment that shows a cluster; the day narrows it down. ix: executions_cluster
     FIRST_AFTER = "SELECT r.id, r.order_at FROM executions e JOIN test_runs r ON r.project_id = e.project_id AND r.id = e.run_id \

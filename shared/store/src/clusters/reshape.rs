@@ -32,6 +32,12 @@ statements! {
         SELECT o.project_id, o.run_id, $3, o.n, o.flaky_n FROM cluster_runs o WHERE o.project_id = $1 AND o.cluster_id = $2 \
         ON CONFLICT (project_id, run_id, cluster_id) DO UPDATE SET n = k.n + excluded.n, flaky_n = k.flaky_n + excluded.flaky_n";
     DROP_RUNS = "DELETE FROM cluster_runs WHERE project_id = $1 AND cluster_id = $2";
+    /// Branches of a cluster in runs that retention deleted, added to those of another. PK
+    ADD_BRANCHES = "INSERT INTO expired_cluster_branches AS k (project_id, cluster_id, branch, last_run_id) \
+        SELECT o.project_id, $3, o.branch, o.last_run_id FROM expired_cluster_branches o WHERE o.project_id = $1 AND o.cluster_id = $2 \
+        ON CONFLICT (project_id, cluster_id, branch) DO UPDATE SET \
+        last_run_id = CASE WHEN excluded.last_run_id > k.last_run_id THEN excluded.last_run_id ELSE k.last_run_id END";
+    DROP_BRANCHES = "DELETE FROM expired_cluster_branches WHERE project_id = $1 AND cluster_id = $2";
     /// Days of a cluster, added to those of another. PK
     ADD_DAYS = "INSERT INTO cluster_daily AS k (project_id, cluster_id, day, n) \
         SELECT o.project_id, $3, o.day, o.n FROM cluster_daily o WHERE o.project_id = $1 AND o.cluster_id = $2 \
@@ -95,12 +101,11 @@ pub async fn merge(
     now: Timestamp,
 ) -> Result<()> {
     let (from, to) = (gone.id, into.id);
-    for statement in
-        [&MOVE_EXECUTIONS, &ADD_TESTS, &ADD_RUNS, &ADD_DAYS, &MOVE_ROUTES, &MOVE_TEMPLATES, &FOLLOW]
-    {
+    let added = [&ADD_TESTS, &ADD_RUNS, &ADD_BRANCHES, &ADD_DAYS];
+    for statement in added.into_iter().chain([&MOVE_EXECUTIONS, &MOVE_ROUTES, &MOVE_TEMPLATES, &FOLLOW]) {
         session.execute(statement, args![project, from, to]).await?;
     }
-    for statement in [&DROP_TESTS, &DROP_RUNS, &DROP_DAYS] {
+    for statement in [&DROP_TESTS, &DROP_RUNS, &DROP_BRANCHES, &DROP_DAYS] {
         session.execute(statement, args![project, from]).await?;
     }
     session.execute(&END_CLUSTER, args![project, from, to, now]).await?;

@@ -77,6 +77,8 @@ statements! {
     DELETED_EXECUTIONS = table!("deleted_executions", "run_id, id");
     DELETED_RUNS = table!("deleted_runs", "id");
     RUN_SLOTS = table!("run_slots", "id");
+    EXPIRED_RUNS = table!("expired_runs", "id");
+    EXPIRED_BRANCHES = table!("expired_cluster_branches", "cluster_id, branch");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -113,6 +115,8 @@ static TABLES: &[&Statement] = &[
     &DELETED_EXECUTIONS,
     &DELETED_RUNS,
     &RUN_SLOTS,
+    &EXPIRED_RUNS,
+    &EXPIRED_BRANCHES,
 ];
 
 /// Hides a project: nobody finds it, nothing is sent to it, and its name is

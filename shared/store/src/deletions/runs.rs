@@ -13,6 +13,7 @@ use crate::db::{Backend, Filter, Row, Session, args, statements};
 use crate::executions::ExecutionRow;
 use crate::ids::{self, Listed};
 use crate::projects::Growth;
+use crate::runs::expired;
 use crate::{Result, StoreError, executions, test_cases, unclaimed};
 
 statements! {
@@ -41,15 +42,17 @@ statements! {
     /// The group it was the newest of: its next shard makes a new run. PK
     LEAVE_GROUP = "UPDATE run_groups SET newest_run_id = NULL WHERE project_id = $1 AND instance_id = $2 AND shard_total = $3 \
         AND newest_run_id = $4";
-    /// The counters of a project without some of its runs, and with some whose details are gone. ix: test_runs_by_time, test_runs_full
+    /// The counters of a project without some of its runs, and with some whose details are gone or back.
+    /// ix: test_runs_by_time, test_runs_full, expired_runs_by_time
     UNCOUNT_RUNS = "UPDATE project_stats SET runs = runs - $2, expired_runs = expired_runs + $3, \
         latest_run_id = (SELECT r.id FROM test_runs r WHERE r.project_id = $1 ORDER BY r.order_at DESC, r.id DESC LIMIT 1), \
-        last_run_at = (SELECT r.order_at FROM test_runs r WHERE r.project_id = $1 ORDER BY r.order_at DESC, r.id DESC LIMIT 1), \
+        last_run_at = (SELECT MAX(u.at) FROM (SELECT MAX(r.order_at) AS at FROM test_runs r WHERE r.project_id = $1 \
+            UNION ALL SELECT MAX(x.order_at) FROM expired_runs x WHERE x.project_id = $1) u), \
+        last_expired_at = (SELECT x.order_at FROM expired_runs x WHERE x.project_id = $1 AND x.is_full = 1 \
+            ORDER BY x.order_at DESC, x.id DESC LIMIT 1), \
         latest_full_run_id = (SELECT r.id FROM test_runs r WHERE r.project_id = $1 AND r.is_full = 1 \
             AND r.status NOT IN ('initializing', 'running', 'finalizing') ORDER BY r.order_at DESC, r.id DESC LIMIT 1) \
         WHERE project_id = $1";
-    /// The details of a run are back. PK
-    UNEXPIRE_RUN = "UPDATE project_stats SET expired_runs = expired_runs - 1 WHERE project_id = $1";
     /// Files of a run, a batch. ix: files_of_run
     FILES = "SELECT id FROM files WHERE project_id = $1 AND run_id = $2 ORDER BY id LIMIT $3";
     /// Removes files.
@@ -191,7 +194,7 @@ pub async fn leave_group(session: &mut Session, project: ProjectId, group: &Grou
 
 /// Takes `count` runs that are gone out of the counters of their project. With
 /// `takes_back` nothing counts them any more; otherwise only their details are
-/// gone.
+/// gone, and [`expired::keep`] stored how they ended.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -210,8 +213,9 @@ pub async fn uncount_runs(
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn unexpire_run(session: &mut Session, project: ProjectId) -> Result<()> {
-    session.execute(&UNEXPIRE_RUN, args![project]).await?;
+pub async fn unexpire_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
+    expired::forget(session, project, run).await?;
+    session.execute(&UNCOUNT_RUNS, args![project, 0, -1]).await?;
     Ok(())
 }
 
@@ -370,14 +374,6 @@ pub async fn delete_executions(
     let deleted = deleted.iter().map(|row| row.reader().int()).collect::<Result<HashSet<_>>>()?;
     rows.retain(|row| deleted.contains(&row.id.get()));
     Ok(())
-}
-
-/// Takes executions out of a project's counters.
-///
-/// # Errors
-/// [`StoreError::Database`] when the database refuses.
-pub async fn uncount_executions(session: &mut Session, project: ProjectId, count: i64) -> Result<()> {
-    kept::count(session, project, &Growth { executions: -count, ..Growth::default() }).await
 }
 
 /// Forgets the states of tests that nothing counts for any more. Those that no

@@ -7,6 +7,7 @@ use callboard_domain::time::{Day, Timestamp};
 
 use crate::Result;
 use crate::db::{Session, Statement, args, statements};
+use crate::runs::expired;
 
 macro_rules! of_lane {
     ($table:literal, $key:literal, $condition:literal) => {
@@ -138,6 +139,7 @@ pub async fn delete_numbers(
             return Ok(true);
         }
     }
+    expired::forget_branch(session, project, lane).await?;
     session.execute(&CLEARED, args![project, lane]).await?;
     Ok(false)
 }

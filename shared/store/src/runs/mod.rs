@@ -15,6 +15,7 @@ pub mod compared;
 pub mod counting;
 pub(crate) mod creating;
 pub(crate) mod details;
+pub mod expired;
 pub mod groups;
 pub(crate) mod list;
 pub(crate) mod newest;

@@ -26,6 +26,8 @@ pub struct BriefRow {
     pub status: RunStatus,
     /// Start by the client's clock.
     pub start_time: Timestamp,
+    /// Its place among the runs of its project.
+    pub order_at: Timestamp,
     /// Wall clock, ms.
     pub duration_ms: Option<i64>,
     /// Totals.
@@ -48,6 +50,8 @@ pub struct BriefRow {
     pub error_count: i64,
     /// Headline of the first of them.
     pub first_error: Option<String>,
+    /// Whether its details are kept; retention deleted them otherwise.
+    pub is_kept: bool,
 }
 
 impl BriefRow {
@@ -64,23 +68,28 @@ impl BriefRow {
     }
 }
 
+macro_rules! brief_columns {
+    () => {
+        "id, project_id, status, start_time, order_at, duration, total, passed, failed, timedout, interrupted, skipped, \
+         didnotrun, flaky, branch, environment, commit_sha, label, is_full, is_green, end_reason, error_count, first_error"
+    };
+}
+pub(super) use brief_columns;
+
 macro_rules! select_brief {
     ($tail:literal) => {
-        concat!(
-            "SELECT id, project_id, status, start_time, duration, total, passed, failed, timedout, interrupted, skipped, \
-             didnotrun, flaky, branch, environment, commit_sha, label, is_full, is_green, end_reason, error_count, first_error FROM test_runs ",
-            $tail
-        )
+        concat!("SELECT ", brief_columns!(), " FROM test_runs ", $tail)
     };
 }
 
-fn read(row: &Row) -> Result<BriefRow> {
+pub(super) fn read(row: &Row) -> Result<BriefRow> {
     let mut r = row.reader();
     Ok(BriefRow {
         id: RunId(r.int()?),
         project: ProjectId(r.int()?),
         status: RunStatus::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown run status"))?,
         start_time: r.time()?,
+        order_at: r.time()?,
         duration_ms: r.opt_int()?,
         totals: totals(&mut r)?,
         branch: r.text()?,
@@ -92,6 +101,7 @@ fn read(row: &Row) -> Result<BriefRow> {
         end_reason: r.opt_text()?.as_deref().and_then(EndReason::parse),
         error_count: r.int()?,
         first_error: r.opt_text()?,
+        is_kept: true,
     })
 }
 

@@ -4,6 +4,7 @@
 mod files;
 mod grace;
 mod interrupted;
+mod numbers;
 mod projects;
 mod restore;
 mod statistics;
