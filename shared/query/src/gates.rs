@@ -105,6 +105,10 @@ pub struct GateFacts {
     pub run_errors: Vec<RunErrorItem>,
     /// All tests.
     pub total_tests: i64,
+    /// How many tests the run was expected to have, when it claimed to be full and had far fewer; it counts as partial
+    /// then. Null otherwise.
+    #[schema(example = 480)]
+    pub expected_tests: Option<i64>,
     /// Failed and timed out tests, without those in quarantine.
     pub failed_tests: i64,
     /// Tests that passed before and fail now, without those in quarantine; null when nothing was known before.
@@ -249,6 +253,7 @@ async fn facts(ctx: &Context, session: &mut Session, run: &RunRow, policy: &Poli
         status_reason: asked.run.reason.clone(),
         run_errors,
         total_tests: run.totals.total_tests,
+        expected_tests: run.expected_tests,
         failed_tests: asked.failed,
         new_regressions: asked.new_regressions,
         new_flaky: asked.new_flaky,

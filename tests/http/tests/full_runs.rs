@@ -65,6 +65,14 @@ async fn a_run_with_one_test_is_not_the_whole_suite_whatever_it_claims() {
         let told = agent(service).call("get_run", json!({ "runId": focused })).await.expect("an answer");
         assert_eq!((&told["partialReason"], &told["expectedTests"]), (&json!("fewer-tests"), &json!(20)));
 
+        let judged = json!({ "maxFailed": 0 });
+        let judged =
+            client.post_json(&format!("/api/test-runs/{focused}/gate"), &judged).await.expect("judged");
+        assert_eq!(
+            (&judged["facts"]["totalTests"], &judged["facts"]["expectedTests"]),
+            (&json!(1), &json!(20))
+        );
+
         // Another branch knows no size of its suite, and a failure is never left out.
         let topic = with(claimed_full(service, 60, "passed", passing(1)), json!({ "branch": "topic" }));
         assert_eq!(extent(client, submit(client, topic).await).await, (true, true, Value::Null, Value::Null));
