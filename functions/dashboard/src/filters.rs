@@ -56,8 +56,8 @@ pub(crate) fn counted(number: &i64, _: &dyn Values, noun: &str) -> Result<String
     Ok(format!("{}\u{a0}{noun}{plural}", text::grouped(*number)))
 }
 
-/// How many of some runs have kept their details: `, details kept for 18`.
-/// Nothing when all of them have.
+/// How many of some runs have kept their details, behind their number: `, details
+/// kept for 18`. Nothing when all of them have.
 #[askama::filter_fn]
 pub(crate) fn details_kept(total: &i64, _: &dyn Values, kept: &i64) -> Result<String> {
     let are_all = kept >= total;

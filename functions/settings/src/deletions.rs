@@ -127,7 +127,7 @@ pub(crate) struct DeletionRestored {
     responses(
         (status = 200, body = DeletionRestored),
         (status = 404, description = "`deletion_not_found`"),
-        (status = 409, description = "`not_restorable`: restored before, or the grace period is over")
+        (status = 409, description = "`not_restorable`: restored before, being restored, or the grace period is over")
     ))]
 pub(crate) async fn restore(
     State(state): State<AppState>,

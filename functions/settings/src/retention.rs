@@ -215,6 +215,9 @@ pub(crate) struct ProjectRetentionAnswer {
     effective: Policy,
     /// A change that keeps less and is not in force yet; `DELETE /api/projects/{id}/retention/pending` undoes it.
     pending: Option<PendingChange>,
+    /// A change of the default or tracked branches: runs of branches that are no longer tracked are kept as before until
+    /// then. Track the branches again to keep them.
+    pending_branches: Option<PendingChange>,
     /// Paths of the keys that are not set for the project.
     #[schema(example = json!(["runs.days"]))]
     inherited_keys: Vec<&'static str>,
@@ -222,8 +225,9 @@ pub(crate) struct ProjectRetentionAnswer {
 
 impl From<ProjectRetention> for ProjectRetentionAnswer {
     fn from(found: ProjectRetention) -> Self {
-        let ProjectRetention { settings, effective, pending, .. } = found;
-        Self { settings: settings.nested(), inherited_keys: settings.missing().collect(), effective, pending }
+        let ProjectRetention { settings, effective, pending, pending_branches, .. } = found;
+        let inherited_keys = settings.missing().collect();
+        Self { settings: settings.nested(), inherited_keys, effective, pending, pending_branches }
     }
 }
 

@@ -40,6 +40,9 @@ pub enum AdministrationRule {
     /// A deletion was restored before.
     #[error("This deletion was restored already; nothing was changed.")]
     RestoredBefore,
+    /// A deletion is being restored at this moment.
+    #[error("This deletion is being restored already; wait until it is done.")]
+    RestoringAlready,
     /// A deletion has no grace period.
     #[error("This deletion cannot be restored: it took effect immediately.")]
     NeverRestorable,
@@ -65,9 +68,11 @@ impl AdministrationRule {
             Self::Pinned => "in_use",
             Self::SettingLocked { .. } => "setting_locked",
             Self::NotPending => "not_pending",
-            Self::RestoredBefore | Self::NeverRestorable | Self::RestoreTooLate | Self::ProjectIsDeleted => {
-                "not_restorable"
-            }
+            Self::RestoredBefore
+            | Self::RestoringAlready
+            | Self::NeverRestorable
+            | Self::RestoreTooLate
+            | Self::ProjectIsDeleted => "not_restorable",
             Self::NotConfirmed => "invalid_field",
         }
     }

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
+use crate::retention::branches;
 use crate::{Change, Context, Entity, QueryError, Result};
 
 /// Tokens sealed anew in one transaction.
@@ -144,7 +145,8 @@ pub async fn create(
     Ok(id)
 }
 
-/// Changes a project.
+/// Changes a project. Runs of branches that are no longer tracked are kept as
+/// before until the grace of a shortened policy is over.
 ///
 /// # Errors
 /// As [`create`]; [`QueryError::NotFound`] when it is gone.
@@ -155,11 +157,16 @@ pub async fn edit(
     project: Authorized<ProjectId>,
     wanted: ProjectEdit,
 ) -> Result<()> {
+    let (default_branch, tracked_branches) = (&wanted.default_branch, &wanted.tracked_branches);
+    let held = branches::plan(ctx, acting, project, default_branch, tracked_branches).await?;
     let mut session = ctx.store.db().begin().await?;
     if let Change::Set(tags) = &wanted.tags {
         known_tags(&mut session, tags).await?;
     }
-    let recorded = change(&mut session, acting, secrets, project.get(), wanted, true).await?;
+    let mut recorded = change(&mut session, acting, secrets, project.get(), wanted, true).await?;
+    if let Some(held) = held {
+        recorded.push(branches::hold(&mut session, acting, project.get(), held).await?);
+    }
     session.commit().await?;
     for entry in recorded {
         entry.committed();

@@ -398,3 +398,63 @@ async fn the_storage_page_says_what_the_preset_frees_and_how_long_the_disk_lasts
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_change_whose_time_came_while_its_project_was_deleted_waits_anew_when_it_is_restored() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[("SERVICE_RETENTION_GRACE_HOURS", "2")]).await;
+        let client = service.client();
+        let (old, young) = with_runs(&service, 1).await;
+        set(client, "/api/projects/1/retention", json!({ "runs": { "days": 30 } })).await;
+        let deleted = client.send_json(Method::DELETE, "/api/projects/1", &json!({ "confirm": "shop" })).await.expect("an answer").success().expect("deleted");
+        // As after the job that found no project.
+        execute(&service, "UPDATE jobs SET state = 'done' WHERE kind = 'apply_retention'").await;
+        let passed = "UPDATE project_settings SET value = REPLACE(value, '\"effectiveAt\":', '\"effectiveAt\":1,\"before\":')";
+        assert_eq!(execute(&service, passed).await, 1);
+        let path = format!("/api/deletions/{}/restore", deleted["receipt"]["id"]);
+        client.post(&path, &json!({})).await.expect("an answer").success().expect("restored");
+        let shown = client.json("/api/projects/1/retention").await.expect("the policy");
+        let effective_at = shown["pending"]["effectiveAt"].as_str().expect("a time").to_owned();
+        assert!(effective_at > service.state().now().to_iso(), "{effective_at}");
+        work_hours_later(&service, 1).await;
+        assert_eq!(runs_left(client).await.len(), 3);
+        work_hours_later(&service, 3).await;
+        assert_eq!(runs_left(client).await, young, "{old:?} is deleted");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn branches_that_are_no_longer_tracked_are_kept_until_the_grace_of_the_change_is_over() {
+    for_each_backend(async |backend| {
+        let service = service(backend, &[("SERVICE_RETENTION_GRACE_HOURS", "2")]).await;
+        let client = service.client();
+        for branch in ["main", "release/1"] {
+            let cases = vec![attempt("looks", "passed", 0)];
+            submitted(&service, &days_ago(&service, 40), "passed", cases, json!({ "branch": branch })).await;
+        }
+        settled(&service).await;
+        let tracked = json!({ "defaultBranch": "main", "trackedBranches": ["release/*"] });
+        set(client, "/api/projects/1", tracked).await;
+        set(client, "/api/projects/1/retention", json!({ "runs": { "untrackedBranchDays": 30 } })).await;
+        work_hours_later(&service, 3).await;
+        assert_eq!(runs_left(client).await, [1, 2]);
+        let pending = async || {
+            client.json("/api/projects/1/retention").await.expect("the policy")["pendingBranches"].clone()
+        };
+        assert_eq!(pending().await, Value::Null);
+
+        set(client, "/api/projects/1", json!({ "trackedBranches": [] })).await;
+        let waits = pending().await;
+        assert_eq!(waits["preview"]["runs"], 1, "{waits}");
+        assert_eq!(audited(client, "retention.queued").await[0]["detail"]["runs"], 1);
+        execute(&service, "UPDATE test_runs SET expires_at = 1").await;
+        work_hours_later(&service, 1).await;
+        assert_eq!(runs_left(client).await, [1, 2]);
+        execute(&service, "UPDATE test_runs SET expires_at = 1").await;
+        work_hours_later(&service, 3).await;
+        assert_eq!(runs_left(client).await, [1]);
+        assert_eq!(pending().await, Value::Null);
+    })
+    .await;
+}

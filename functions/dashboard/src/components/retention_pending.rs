@@ -16,9 +16,19 @@ pub(crate) struct RetentionPending {
     change: PendingChange,
     /// What is deleted, if anything is.
     what: Option<String>,
-    /// The call that undoes it; none for what the environment asks for.
-    undo: Option<String>,
+    /// How it is undone.
+    undo: Undo,
     now: Timestamp,
+}
+
+/// How a change is undone.
+enum Undo {
+    /// By this call.
+    Call(String),
+    /// Where the service runs.
+    InEnvironment,
+    /// By tracking the branches again.
+    ByTracking,
 }
 
 impl HtmlSafe for RetentionPending {}
@@ -26,15 +36,20 @@ impl HtmlSafe for RetentionPending {}
 impl RetentionPending {
     /// A change that people asked for.
     pub(crate) fn undoable(change: PendingChange, undo: impl Into<String>, now: Timestamp) -> Self {
-        Self::new(change, Some(undo.into()), now)
+        Self::new(change, Undo::Call(undo.into()), now)
     }
 
     /// A change that the environment of the service asks for.
     pub(crate) fn of_environment(change: PendingChange, now: Timestamp) -> Self {
-        Self::new(change, None, now)
+        Self::new(change, Undo::InEnvironment, now)
     }
 
-    fn new(change: PendingChange, undo: Option<String>, now: Timestamp) -> Self {
+    /// A change of the default or tracked branches.
+    pub(crate) fn of_branches(change: PendingChange, now: Timestamp) -> Self {
+        Self::new(change, Undo::ByTracking, now)
+    }
+
+    fn new(change: PendingChange, undo: Undo, now: Timestamp) -> Self {
         Self { what: deletes(&change.preview), change, undo, now }
     }
 }

@@ -6,9 +6,11 @@ use callboard_domain::retention::{Edit, Overrides, Policy};
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
 use callboard_store::settings::StoredSettings;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::Preview;
+use super::held_branches::HeldBranches;
+use super::preview::Preview;
 use crate::Result;
 
 const DAMAGED: StoreError = StoreError::Damaged("settings of retention");
@@ -40,6 +42,8 @@ pub struct Stored {
     pub environment: Option<Overrides>,
     /// What `SERVICE_RETENTION` sets that is not in force yet.
     pub pending_environment: Option<Pending>,
+    /// Branches that are no longer tracked and still kept as before. Of projects only.
+    pub held_branches: Option<HeldBranches>,
 }
 
 impl Stored {
@@ -56,6 +60,7 @@ impl Stored {
             pending: value.get("pending").and_then(Pending::read),
             environment,
             pending_environment: value.get("pendingEnvironment").and_then(Pending::read),
+            held_branches: value.get("heldBranches").and_then(|held| HeldBranches::deserialize(held).ok()),
         })
     }
 
@@ -71,6 +76,9 @@ impl Stored {
         }
         if let Some(pending) = &self.pending_environment {
             value["pendingEnvironment"] = pending.to_json();
+        }
+        if let Some(held) = &self.held_branches {
+            value["heldBranches"] = json!(held);
         }
         value.to_string()
     }

@@ -38,6 +38,19 @@ pub async fn effective(session: &mut Session, project: ProjectId) -> Result<Poli
     Ok(of_project.set.over(&of_instance.policy()))
 }
 
+/// The policy in force for a project; branches that are still kept like tracked
+/// ones count among those of the row from now on.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub async fn effective_for(session: &mut Session, project: &mut ProjectRow) -> Result<Policy> {
+    let (of_instance, of_project) = stored_both(session, project.id).await?;
+    if let Some(held) = &of_project.held_branches {
+        held.add_to(project);
+    }
+    Ok(of_project.set.over(&of_instance.policy()))
+}
+
 fn dates<'p>(policy: &'p Policy, project: &ProjectRow, run: &RunRow) -> Dates<'p> {
     Dates {
         run: policy.runs.end(run.order_at, follows(project, &run.branch)),
@@ -56,8 +69,8 @@ pub async fn date_run(session: &mut Session, run: &RunRow) -> Result<()> {
     if !run.status.is_final() {
         return Ok(());
     }
-    let Some(project) = projects::get(session, run.project).await? else { return Ok(()) };
-    let policy = effective(session, run.project).await?;
+    let Some(mut project) = projects::get(session, run.project).await? else { return Ok(()) };
+    let policy = effective_for(session, &mut project).await?;
     Ok(retention::date(session, run.project, run.id, &dates(&policy, &project, run)).await?)
 }
 

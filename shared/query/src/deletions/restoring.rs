@@ -69,11 +69,11 @@ pub struct Restored {
 }
 
 /// Restores what a deletion hid. Runs that take longer come back in the
-/// background; asked again meanwhile, it goes on.
+/// background; a restore that stopped goes on when it is asked for again.
 ///
 /// # Errors
 /// [`QueryError::NotFound`]; [`AdministrationRule`] when the deletion is not
-/// restorable, not any more, or was restored before.
+/// restorable, not any more, was restored before or is being restored.
 pub async fn restore(ctx: &Context, acting: Acting<'_>, id: DeletionId) -> Result<Restored> {
     let renamed = repeated(|| request(ctx, acting, id)).await?;
     let until = Instant::now() + OWN_WORK;
@@ -91,10 +91,12 @@ async fn request(ctx: &Context, acting: Acting<'_>, id: DeletionId) -> Result<Op
     let receipt = deletions::lock(&mut session, id).await?;
     let receipt = receipt.ok_or_else(|| QueryError::not_found(Entity::Deletion, id))?;
     if receipt.state == DeletionState::Restoring {
-        enqueue(&mut session, &receipt, now).await?;
-        jobs::revive(&mut session, RestoreTarget::KIND, now).await?;
+        // One whose job was given up, or never came to be, goes on.
+        let is_new = enqueue(&mut session, &receipt, now).await?;
+        let revived = jobs::revive(&mut session, RestoreTarget::KIND, now).await?;
         session.commit().await?;
-        return Ok(None);
+        let goes_on = is_new || revived > 0;
+        return if goes_on { Ok(None) } else { Err(AdministrationRule::RestoringAlready.into()) };
     }
     require_restorable(&receipt, now)?;
     deletions::request_restore(&mut session, id, now).await?;
@@ -102,7 +104,9 @@ async fn request(ctx: &Context, acting: Acting<'_>, id: DeletionId) -> Result<Op
     let mut renamed = None;
     if receipt.target_kind == "project" {
         renamed = restore_project(&mut session, ProjectId(receipt.target_id), now).await?;
-        retention::enqueue_redating(&mut session, Some(ProjectId(receipt.target_id)), now).await?;
+        let project = ProjectId(receipt.target_id);
+        retention::enqueue_redating(&mut session, Some(project), now).await?;
+        retention::renew_pending(ctx, &mut session, project, now).await?;
         deletions::finish_restore(&mut session, id, now).await?;
     } else {
         require_projects(&mut session, &receipt).await?;
@@ -120,11 +124,10 @@ async fn request(ctx: &Context, acting: Acting<'_>, id: DeletionId) -> Result<Op
     Ok(renamed)
 }
 
-/// Queues the job that restores, unless there is one.
-async fn enqueue(session: &mut Session, receipt: &ReceiptRow, now: Timestamp) -> Result<()> {
+/// Queues the job that restores, unless there is one; whether there was none.
+async fn enqueue(session: &mut Session, receipt: &ReceiptRow, now: Timestamp) -> Result<bool> {
     let job = RestoreTarget { receipt: receipt.id.get() };
-    jobs::enqueue(session, &RestoreTarget::key(receipt.id), receipt.project, &job, now).await?;
-    Ok(())
+    Ok(jobs::enqueue(session, &RestoreTarget::key(receipt.id), receipt.project, &job, now).await?)
 }
 
 fn require_restorable(receipt: &ReceiptRow, now: Timestamp) -> Result<()> {

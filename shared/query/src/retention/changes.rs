@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::preview::{self, Preview};
-use super::redating;
 use super::settings::{GROUP, VARIABLE, effective_at};
+use super::{branches, redating};
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::{Context, QueryError, Result};
@@ -343,10 +343,24 @@ pub async fn apply(ctx: &Context, job: ApplyRetention, now: Timestamp) -> Result
     let row = settings::lock(&mut session, project, GROUP, now).await?;
     let mut stored = Stored::read(Some(&row))?;
     let slot = if is_from_environment { &mut stored.pending_environment } else { &mut stored.pending };
-    let Some(pending) = slot.take_if(|pending| pending.effective_at <= now) else { return Ok(()) };
+    let pending = slot.take_if(|pending| pending.effective_at <= now);
+    let branches = stored.held_branches.take_if(|held| held.effective_at() <= now);
+    let StoredSettings { updated_at, updated_by, .. } = row;
+    let mut details = Vec::new();
+    if let Some(held) = &branches {
+        let mut detail = numbers(&branches::KEYS, &held.preview, held.effective_at());
+        detail["requestedBy"] = json!(held.requested_by);
+        details.push(detail);
+    }
+    let Some(pending) = pending else {
+        if branches.is_some() {
+            settings::set(&mut session, project, GROUP, &stored.to_json(), updated_at, updated_by).await?;
+            redating::enqueue(&mut session, project, now).await?;
+        }
+        return finish_applying(session, project, details, now).await;
+    };
     let set = if is_from_environment { stored.environment.get_or_insert_default() } else { &mut stored.set };
     set.apply(&pending.waiting);
-    let StoredSettings { updated_at, updated_by, .. } = row;
     settings::set(&mut session, project, GROUP, &stored.to_json(), updated_at, updated_by).await?;
     redating::enqueue(&mut session, project, now).await?;
     let keys: Vec<&'static str> = pending.waiting.keys().collect();
@@ -355,11 +369,55 @@ pub async fn apply(ctx: &Context, job: ApplyRetention, now: Timestamp) -> Result
     if is_from_environment {
         detail["variable"] = json!(VARIABLE);
     }
-    let recorded =
-        record_by_service(&mut session, AuditAction::RetentionApplied, project, detail, now).await?;
+    details.push(detail);
+    finish_applying(session, project, details, now).await
+}
+
+/// Writes what came into force into the audit log and commits.
+async fn finish_applying(
+    mut session: Session,
+    project: Option<ProjectId>,
+    details: Vec<Value>,
+    now: Timestamp,
+) -> Result<()> {
+    let mut recorded = Vec::with_capacity(details.len());
+    for detail in details {
+        let action = AuditAction::RetentionApplied;
+        recorded.push(record_by_service(&mut session, action, project, detail, now).await?);
+    }
     session.commit().await?;
-    recorded.committed();
+    recorded.into_iter().for_each(Recorded::committed);
     Ok(())
+}
+
+/// Lets the grace of a change begin anew that ended while its project was
+/// deleted: the job that would have brought it into force did nothing.
+///
+/// # Errors
+/// [`crate::QueryError::Store`].
+pub(crate) async fn renew_pending(
+    ctx: &Context,
+    session: &mut Session,
+    project: ProjectId,
+    now: Timestamp,
+) -> Result<()> {
+    let row = settings::lock(session, Some(project), GROUP, now).await?;
+    let mut stored = Stored::read(Some(&row))?;
+    let at = effective_at(ctx, now);
+    let mut is_renewed = false;
+    if let Some(pending) = stored.pending.as_mut().filter(|pending| pending.effective_at <= now) {
+        (pending.effective_at, is_renewed) = (at, true);
+    }
+    if let Some(held) = stored.held_branches.as_mut().filter(|held| held.effective_at() <= now) {
+        held.postpone(at);
+        is_renewed = true;
+    }
+    if !is_renewed {
+        return Ok(());
+    }
+    let StoredSettings { updated_at, updated_by, .. } = row;
+    settings::set(session, Some(project), GROUP, &stored.to_json(), updated_at, updated_by).await?;
+    ApplyRetention { project: Some(project), is_from_environment: false }.enqueue(session, at, now).await
 }
 
 /// What a change deletes now that its grace is over.

@@ -4,7 +4,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::retention::{Ages, FileRules, OutcomeClass, Policy};
 use callboard_domain::status::Outcome;
 use callboard_domain::time::Timestamp;
-use callboard_ingest::expiry::effective;
+use callboard_ingest::expiry::{effective, effective_for};
 pub(super) use callboard_ingest::expiry::{date_by, follows};
 use callboard_store::files::FileKind;
 use callboard_store::projects::ProjectRow;
@@ -92,11 +92,13 @@ pub(crate) async fn end_of_evidence(
     Ok(policy.evidence.end(OutcomeClass::of(outcome), run.order_at))
 }
 
-/// The policy of a project that still exists.
+/// A project that still exists with its policy, for which branches that are
+/// still kept like tracked ones are tracked.
 pub(super) async fn policy_of(
     session: &mut Session,
     project: ProjectId,
 ) -> Result<Option<(ProjectRow, Policy)>> {
-    let Some(row) = projects::get(session, project).await? else { return Ok(None) };
-    Ok(Some((row, effective(session, project).await?)))
+    let Some(mut row) = projects::get(session, project).await? else { return Ok(None) };
+    let policy = effective_for(session, &mut row).await?;
+    Ok(Some((row, policy)))
 }

@@ -7,6 +7,7 @@
 //! after a grace (`changes`, `environment`). Numbers outlive what they were
 //! counted from.
 
+pub(crate) mod branches;
 mod changes;
 mod dating;
 mod environment;
@@ -19,6 +20,7 @@ mod settings;
 mod sweep;
 mod trimming;
 
+pub(crate) use changes::renew_pending;
 pub use changes::{
     ApplyRetention, Shortened, apply, edit_instance, edit_project, undo_instance, undo_project,
 };

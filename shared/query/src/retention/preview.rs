@@ -29,11 +29,22 @@ pub(super) async fn of_project(
     policy: &Policy,
     at: Timestamp,
 ) -> Result<Preview> {
-    let mut preview = Preview::default();
-    if let Some(row) = projects::get(session, project).await? {
-        let counting = Counting { policy, project: &row, at, begun: Instant::now() };
-        preview.partial = !counting.count_runs(session, &mut preview).await?;
+    match projects::get(session, project).await? {
+        Some(row) => of_row(session, &row, policy, at).await,
+        None => Ok(Preview::default()),
     }
+}
+
+/// Counts what a policy deletes by `at` of a project with the branches of `row`.
+pub(super) async fn of_row(
+    session: &mut Session,
+    row: &ProjectRow,
+    policy: &Policy,
+    at: Timestamp,
+) -> Result<Preview> {
+    let mut preview = Preview::default();
+    let counting = Counting { policy, project: row, at, begun: Instant::now() };
+    preview.partial = !counting.count_runs(session, &mut preview).await?;
     Ok(preview)
 }
 

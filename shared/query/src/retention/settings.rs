@@ -7,10 +7,12 @@ use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::retention::{Edit, Overrides, Policy, shortened};
 use callboard_domain::time::Timestamp;
 pub(super) use callboard_ingest::expiry::{GROUP, stored_both};
+use callboard_store::projects::ProjectRow;
 use callboard_store::{Session, accounts::users, boxed, settings};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::branches;
 use super::preview::{self, Preview};
 use crate::shapes::UserRef;
 use crate::{Context, Result};
@@ -79,6 +81,8 @@ pub struct ProjectRetention {
     pub effective: Policy,
     /// A change that is not in force yet.
     pub pending: Option<PendingChange>,
+    /// A change of the default or tracked branches after which runs have to be deleted that are still kept.
+    pub pending_branches: Option<PendingChange>,
 }
 
 /// What a change does before it is made.
@@ -155,6 +159,16 @@ pub async fn of_project(ctx: &Context, project: Authorized<ProjectId>) -> Result
         effective: of_project.set.over(&of_instance.policy()),
         wanted: of_project.wanted(),
         pending: shown(&mut session, of_project.pending.as_ref()).await?,
+        pending_branches: match &of_project.held_branches {
+            Some(held) => Some(PendingChange {
+                keys: branches::KEYS.to_vec(),
+                effective_at: held.effective_at(),
+                requested_at: Timestamp(held.requested_at),
+                requested_by: user(&mut session, held.requested_by()).await?,
+                preview: held.preview,
+            }),
+            None => None,
+        },
         settings: of_project.set,
     })
 }

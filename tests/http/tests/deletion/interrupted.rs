@@ -7,7 +7,7 @@ use callboard_test_support::{Service, for_each_service};
 use serde_json::{Value, json};
 
 use super::grace::{receipt, work_in};
-use super::{delete, delete_now, freed, restore, submitted};
+use super::{delete, delete_now, freed, refused, restore, submitted};
 use crate::rows::{settled, texts};
 
 /// More than a request hides itself.
@@ -85,6 +85,23 @@ async fn a_restore_that_was_given_up_is_taken_up_again() {
         assert_eq!(receipt(client, &deleted).await["state"], "restoring");
         worked_until(service, &deleted, 2, "restored").await;
         assert_eq!(client.json(&path).await.expect("the run")["totalTests"], 2);
+
+        // Not by whoever asks again while its job is at work.
+        let deleted = delete(client, &path).await.success().expect("deleted");
+        settled(service).await;
+        execute(service, request).await;
+        execute(
+            service,
+            "INSERT INTO jobs (id, key, kind, project_id, payload, state, run_after, attempts, created_at) \
+             SELECT -2, 'deletion:' || id || ':restore', 'restore_target', project_id, '{\"receipt\":' || id || '}', \
+             'queued', 9000000000000, 0, 0 FROM deletion_receipts WHERE restored_at IS NULL",
+        )
+        .await;
+        let again = restore(client, &deleted["receipt"]).await;
+        refused(&again, 409, "not_restorable");
+        assert!(again.text().contains("being restored already"), "{}", again.text());
+        execute(service, "DELETE FROM jobs WHERE id = -2").await;
+        restore(client, &deleted["receipt"]).await.success().expect("restored");
 
         // By whoever asks again, when there is no job.
         let deleted = delete(client, &path).await.success().expect("deleted");

@@ -34,6 +34,8 @@ struct SettingsTab {
     retention: RetentionForm,
     /// A change of its own policy that is not in force yet.
     pending_retention: Option<RetentionPending>,
+    /// Branches that are no longer tracked and still kept as before.
+    pending_branches: Option<RetentionPending>,
     /// Whether the policy of the installation changes soon.
     is_instance_pending: bool,
     choice: DeletionChoice,
@@ -77,6 +79,7 @@ pub(super) async fn tab(
     answer(&SettingsTab {
         gates: GatePolicies::of_project(project.get().get(), policies, origin),
         retention: RetentionForm::of_project(project.get().get(), &own.wanted, &everywhere.settings),
+        pending_branches: own.pending_branches.map(|change| RetentionPending::of_branches(change, visit.now)),
         pending_retention: own.pending.map(|change| RetentionPending::undoable(change, undo, visit.now)),
         is_instance_pending: everywhere.pending.is_some() || everywhere.pending_environment.is_some(),
         choice: DeletionChoice::new(visit),
