@@ -49,10 +49,13 @@ ALTER TABLE deleted_project_stats ADD COLUMN last_expired_at BIGINT;
 UPDATE project_stats SET executions = GREATEST(executions, (SELECT CAST(COALESCE(SUM(d.total), 0) AS BIGINT) FROM project_daily d
     WHERE d.project_id = project_stats.project_id AND d.lane_id = 0)) WHERE expired_runs > 0;
 
+-- PostgreSQL reads no JSON with an escaped NUL.
 UPDATE test_runs SET is_dirty = 1 WHERE is_dirty = 0 AND EXISTS (SELECT 1 FROM run_details d WHERE d.project_id = test_runs.project_id
-    AND d.run_id = test_runs.id AND d.metadata LIKE '%"dirty":true%' AND d.metadata::json -> 'scm' ->> 'dirty' = 'true');
+    AND d.run_id = test_runs.id AND CASE WHEN d.metadata LIKE '%"dirty":true%' AND d.metadata NOT LIKE '%u0000%'
+        THEN d.metadata::json -> 'scm' ->> 'dirty' = 'true' ELSE FALSE END);
 UPDATE deleted_runs SET is_dirty = 1 WHERE is_dirty = 0 AND EXISTS (SELECT 1 FROM run_details d WHERE d.project_id = deleted_runs.project_id
-    AND d.run_id = deleted_runs.id AND d.metadata LIKE '%"dirty":true%' AND d.metadata::json -> 'scm' ->> 'dirty' = 'true');
+    AND d.run_id = deleted_runs.id AND CASE WHEN d.metadata LIKE '%"dirty":true%' AND d.metadata NOT LIKE '%u0000%'
+        THEN d.metadata::json -> 'scm' ->> 'dirty' = 'true' ELSE FALSE END);
 UPDATE test_runs SET is_green = 0 WHERE is_dirty = 1 AND is_green = 1;
 UPDATE deleted_runs SET is_green = 0 WHERE is_dirty = 1 AND is_green = 1;
 
