@@ -58,6 +58,19 @@ impl Sketch {
         }
     }
 
+    /// Adds everything that [`Self::encode`] wrote; `None` for anything else, of
+    /// which a part may have been added.
+    pub fn merge_encoded(&mut self, mut bytes: &[u8]) -> Option<()> {
+        let mut next = 0;
+        while !bytes.is_empty() {
+            let (bucket, count) = read_bucket(&mut bytes, next)?;
+            let sum = self.counts.entry(bucket).or_default();
+            *sum = sum.saturating_add(count);
+            next = bucket + 1;
+        }
+        Some(())
+    }
+
     /// Takes back everything `other` counted.
     pub fn subtract(&mut self, other: &Self) {
         for (&bucket, &count) in &other.counts {
@@ -117,18 +130,19 @@ impl Sketch {
 
     /// Reads what [`Self::encode`] wrote; `None` for anything else.
     #[must_use]
-    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
-        let mut counts = BTreeMap::new();
-        let mut next = 0_u16;
-        while !bytes.is_empty() {
-            let distance = u16::try_from(varint::read(&mut bytes)?).ok()?;
-            let bucket = next.checked_add(distance).filter(|&bucket| bucket <= LAST_BUCKET)?;
-            let count = varint::read(&mut bytes).filter(|&count| count > 0)?;
-            counts.insert(bucket, count);
-            next = bucket + 1;
-        }
-        Some(Self { counts })
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut sketch = Self::default();
+        sketch.merge_encoded(bytes)?;
+        Some(sketch)
     }
+}
+
+/// The next bucket of encoded ones, at least `next`, with its count.
+fn read_bucket(bytes: &mut &[u8], next: u16) -> Option<(u16, u64)> {
+    let distance = u16::try_from(varint::read(bytes)?).ok()?;
+    let bucket = next.checked_add(distance).filter(|&bucket| bucket <= LAST_BUCKET)?;
+    let count = varint::read(bytes).filter(|&count| count > 0)?;
+    Some((bucket, count))
 }
 
 /// The 1-based nearest rank of quantile `q` among `count` values: ⌈q·count⌉,
@@ -187,8 +201,11 @@ mod tests {
         #[test]
         fn merging_is_adding_all_and_can_be_taken_back(one in durations(), another in durations()) {
             let mut merged = sketch(&one);
+            let mut of_bytes = merged.clone();
             merged.merge(&sketch(&another));
             prop_assert_eq!(&merged, &sketch(&[one.clone(), another.clone()].concat()));
+            of_bytes.merge_encoded(&sketch(&another).encode());
+            prop_assert_eq!(&merged, &of_bytes);
             merged.subtract(&sketch(&another));
             prop_assert_eq!(&merged, &sketch(&one));
             one.iter().for_each(|&duration| merged.sub(duration));

@@ -10,9 +10,8 @@ use serde_json::{Map, Value};
 use super::bounded::{Bounded, RawFields, RawList, Room, bounded_value, check, read_fields};
 use super::caps::Caps;
 use super::identity::tell_apart_by_line;
-use super::lenient::Maybe;
 use super::test_case::TestCaseEntry;
-use super::test_case_input::TestCaseInput;
+use super::test_case_input::{Sent, TestCaseInput};
 use super::warnings::{Warning, Warnings};
 use crate::text::{InvalidUtf8, is_nested_deeper, quote_unreadable_numbers, repair_json_text};
 
@@ -206,7 +205,7 @@ fn read_list(text: &str, caps: &Caps) -> Result<ListRead, BodyError> {
     let Some(entries) = entries else { return Ok(ListRead::TooMany) };
     let mut cases = TestCases::default();
     for (index, entry) in entries.into_iter().enumerate() {
-        let input = match serde_json::from_str::<Maybe<TestCaseInput<'_>>>(entry.get()) {
+        let input = match serde_json::from_str::<Sent<'_>>(entry.get()) {
             Ok(input) => input.0,
             Err(_) => TestCaseInput::from_value(bounded_value(entry.get()).map_err(|error| invalid(&error))?),
         };
@@ -299,7 +298,7 @@ impl<'de> Visitor<'de> for ListSeed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ListRead, A::Error> {
         let mut cases = TestCases::default();
         for index in 0..MAX_TEST_CASES {
-            match seq.next_element::<Maybe<TestCaseInput<'de>>>()? {
+            match seq.next_element::<Sent<'de>>()? {
                 Some(input) => cases.add(input.0, index, self.caps),
                 None => return Ok(ListRead::Cases(cases)),
             }

@@ -24,7 +24,12 @@ pub(super) struct Room(Cell<usize>);
 
 impl Room {
     pub(super) const fn new() -> Self {
-        Self(Cell::new(MAX_VALUES))
+        Self::of(MAX_VALUES)
+    }
+
+    /// Room for so many values.
+    pub(super) const fn of(values: usize) -> Self {
+        Self(Cell::new(values))
     }
 
     /// Whether there was room for one more.

@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use super::body::{BodyError, LIST, MAX_TEST_CASES, TestCases, invalid, read_leniently, straight};
 use super::bounded::{RawFields, RawList, bounded_value, check};
 use super::caps::Caps;
-use super::lenient::{Given, Maybe, Scalar, as_duration, rounded};
+use super::lenient::{Given, Scalar, as_duration, rounded};
 use super::location::Location;
 use super::test_case::TestCaseEntry;
-use super::test_case_input::TestCaseInput;
+use super::test_case_input::{Sent, TestCaseInput};
 use super::warnings::Warnings;
 use crate::evidence::Browser;
 use crate::text::cut;
@@ -156,7 +156,7 @@ impl EventsBody {
         let events = list.into_iter().map(RawValue::get).chain(given(SINGLE));
         for (index, event) in events.enumerate() {
             // A repeated key is settled by a tree, where the last one counts.
-            let event = match from_str::<Maybe<TestCaseInput<'_>>>(event) {
+            let event = match from_str::<Sent<'_>>(event) {
                 Ok(event) => event.0,
                 Err(_) => TestCaseInput::from_value(bounded_value(event).map_err(|error| invalid(&error))?),
             };
@@ -255,7 +255,7 @@ impl<'de> Visitor<'de> for EventsSeed<'_> {
         }
         // It comes after those of the list, wherever it stands.
         if let Some(event) = single.map(RawValue::get).filter(|event| *event != "null") {
-            let event = from_str::<Maybe<TestCaseInput<'_>>>(event).map_err(A::Error::custom)?;
+            let event = from_str::<Sent<'_>>(event).map_err(A::Error::custom)?;
             body.add(event.0, listed.unwrap_or_default(), self.caps);
         }
         Ok(body)
@@ -283,7 +283,7 @@ impl<'de> Visitor<'de> for EventListSeed<'_, '_> {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<usize, A::Error> {
         let mut count = 0;
-        while let Some(event) = seq.next_element::<Maybe<TestCaseInput<'de>>>()? {
+        while let Some(event) = seq.next_element::<Sent<'de>>()? {
             if count == MAX_TEST_CASES {
                 return Err(A::Error::custom("there are too many events"));
             }

@@ -8,8 +8,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed as _, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::allowance;
+use super::bounded::{Bounded, Room};
 use crate::time::Timestamp;
 
 /// Longest duration taken, in milliseconds.
@@ -257,7 +259,8 @@ impl<'de, T: Element<'de>> Visitor<'de> for ListVisitor<T> {
         let mut items = Vec::new();
         while items.len() < MAX_ELEMENTS {
             match seq.next_element::<T::Read>()? {
-                Some(read) => items.extend(T::accept(read)),
+                Some(read) if allowance::take(size_of::<T>()) => items.extend(T::accept(read)),
+                Some(_) => break,
                 None => return Ok(Given::Value(items)),
             }
         }
@@ -386,9 +389,10 @@ pub(crate) fn optional_word<'de, T: Default + for<'a> TryFrom<&'a str>, D: Deser
     Ok(scalar.as_text().map(|text| T::try_from(text).unwrap_or_default()))
 }
 
-/// Text as it is, any other JSON value written as JSON.
+/// Text as it is, any other JSON value written as JSON, as far as there is room for it.
 pub(crate) fn optional_json_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    Ok(match serde_json::Value::deserialize(d)? {
+    let room = Room::of(MAX_ELEMENTS);
+    Ok(match (Bounded { room: &room }).deserialize(d)? {
         serde_json::Value::Null => None,
         serde_json::Value::String(text) => Some(text),
         other => Some(other.to_string()),

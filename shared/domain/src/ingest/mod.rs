@@ -6,6 +6,7 @@
 //! run fields come out as [`RunFields`], test cases as [`TestCaseEntry`] with
 //! their evidence already within the [`Caps`] and free of secrets.
 
+mod allowance;
 mod attachment_meta;
 mod body;
 mod bounded;

@@ -18,7 +18,7 @@ use super::location::Location;
 use super::locators::{LocatorSnapshot, bounded_snapshots};
 use super::meta::{SuiteConfig, TestMeta, tidy, tidy_tags};
 use super::test_case_input::TestCaseInput;
-use super::warnings::{Warning, Warnings};
+use super::warnings::{Warning, Warnings, quoted};
 use crate::evidence::{Annotation, Browser, Evidence, fixed_waits_ms};
 use crate::failure::Signature;
 use crate::secrets::masked;
@@ -194,6 +194,15 @@ impl TestCaseEntry {
             .ok_or_else(|| {
                 skipped("missing_title", "A test case without a title was skipped; send title as text.")
             })?;
+        if input.is_cut {
+            let title = quoted(&title);
+            read.warnings.add("entry_cut", Some(index), || {
+                format!(
+                    "testCases[{index}] ({title}) has more steps, requests, log entries or other list elements than \
+                     are read of one test case; the rest of them was left out."
+                )
+            });
+        }
 
         let error = match input.error {
             Given::Value(error) => Some(error.into_text()),

@@ -1,9 +1,10 @@
 //! A test-case object as clients write it, every known field under its wire
 //! name and whatever its type. [`super::test_case`] makes an entry of it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::allowance;
 use super::lenient::{self, Element, Given, Maybe, Scalar, element_is_object};
 use super::locators::LocatorSnapshot;
 use super::meta::{MetaInput, SuiteConfig};
@@ -118,6 +119,21 @@ pub struct TestCaseInput<'a> {
     pub(super) stdout: Scalar<'a>,
     #[serde(borrow)]
     pub(super) stderr: Scalar<'a>,
+    /// Whether elements of its lists were left out, because there were too many.
+    #[serde(skip)]
+    pub(super) is_cut: bool,
+}
+
+/// A test case or another event as it was sent, as far as memory allows; nothing
+/// where it is no object.
+pub(super) struct Sent<'a>(pub(super) Option<TestCaseInput<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Sent<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (read, is_cut) = allowance::within(|| Maybe::<TestCaseInput<'a>>::deserialize(deserializer));
+        let input = read?.0;
+        Ok(Self(input.map(|input| TestCaseInput { is_cut, ..input })))
+    }
 }
 
 /// An error sent as an object.
@@ -200,6 +216,6 @@ impl TestCaseInput<'static> {
     /// `None` when it is no object.
     #[must_use]
     pub fn from_value(value: Value) -> Option<Self> {
-        Maybe::deserialize(value).ok().and_then(|maybe| maybe.0)
+        Sent::deserialize(value).ok().and_then(|sent| sent.0)
     }
 }

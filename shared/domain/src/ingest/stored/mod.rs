@@ -16,14 +16,15 @@ use super::bounded::{Room, bounded_value, bounded_value_in};
 use super::caps::Caps;
 use super::events::{EventsBody, SINGLE, TOKEN};
 use super::identity::{IdentityHash, LineNumbers};
-use super::lenient::Maybe;
 use super::test_case::TestCaseEntry;
-use super::test_case_input::TestCaseInput;
+use super::test_case_input::{Sent, TestCaseInput};
 use super::warnings::{Warnings, quoted as text_shown};
 use outline::{Malformed, Outline, Outliner, Span, quoted};
 
-/// Most bytes of one test case: what its caps let through is a fraction of it.
-const MAX_ENTRY_BYTES: u64 = 16 * 1024 * 1024;
+/// Most bytes of one test case, as many as of a whole body in memory: what its caps
+/// let through is a fraction of it, and reading it takes several times as much.
+const MAX_ENTRY_BYTES: u64 = 8 * 1024 * 1024;
+const MIB: u64 = 1024 * 1024;
 /// Most bytes of a field beside the test cases.
 const MAX_FIELD_BYTES: u64 = 8 * 1024 * 1024;
 /// How much of the file is looked at together.
@@ -146,7 +147,12 @@ fn fits(at: Span, index: usize, warnings: &mut Warnings) -> bool {
     let fits = at.length() <= MAX_ENTRY_BYTES;
     if !fits {
         warnings.add("entry_too_large", Some(index), || {
-            format!("An entry of more than {} MiB was skipped.", MAX_ENTRY_BYTES >> 20)
+            format!(
+                "testCases[{index}] was skipped: it has {}.{} MiB, and a test case may have {} MiB.",
+                at.length() >> 20,
+                (at.length() % MIB) * 10 / MIB,
+                MAX_ENTRY_BYTES >> 20
+            )
         });
     }
     fits
@@ -308,7 +314,7 @@ fn read_entry(file: &mut File, at: Span, index: usize, caps: &Caps) -> Result<Te
 }
 
 fn read_input(text: &str) -> Result<Option<TestCaseInput<'_>>, BodyError> {
-    match from_str::<Maybe<TestCaseInput<'_>>>(text) {
+    match from_str::<Sent<'_>>(text) {
         Ok(input) => Ok(input.0),
         // It repeats a key, which is settled by a tree; or it is no JSON.
         Err(_) => bounded_value(text).map(TestCaseInput::from_value).map_err(|error| invalid(&error)),

@@ -106,8 +106,35 @@ fn what_is_too_large_by_itself_is_left_out_with_a_warning() {
     let read = read_stored_submit(file(body.to_string().as_bytes()), &caps).expect("is accepted");
     let codes: Vec<&str> = read.warnings.as_slice().iter().map(|warning| warning.code).collect();
     assert_eq!(codes, ["field_dropped", "entry_too_large"]);
+    let message = &read.warnings.as_slice()[1].message;
+    assert_eq!(message, "testCases[0] was skipped: it has 8.0 MiB, and a test case may have 8 MiB.");
     let mut cases = read.test_cases.expect("a list");
     assert_eq!(entries(&mut cases).iter().map(|entry| entry.index).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_test_case_of_too_many_elements_is_cut_with_a_warning_and_costs_no_other_one() {
+    // Some bytes of text each, of which a reader would make hundreds of megabytes.
+    let logs = format!("[{}{{}}]", "{},".repeat(19_999));
+    let request = format!(r#"{{"url":"/x","serverLogs":{logs}}}"#);
+    let requests = vec![request; 100].join(",");
+    let case = |title: &str, requests: &str| {
+        format!(r#"{{"title":"{title}","status":"failed","networkRequests":[{requests}]}}"#)
+    };
+    let body =
+        format!("[{},{}]", case("large", &requests), case("small", r#"{"url":"/y","serverLogs":[{}]}"#));
+    let caps = Caps::default();
+    let in_memory = parse_test_cases(body.clone().into_bytes(), &caps).expect("is accepted");
+    let (mut cases, warnings) = read_stored_cases(file(body.as_bytes()), &caps).expect("is accepted");
+    assert_eq!(
+        (entries(&mut cases), warnings.as_slice()),
+        (in_memory.entries.clone(), in_memory.warnings.as_slice())
+    );
+    let titles: Vec<&str> = in_memory.entries.iter().map(|entry| entry.title.as_str()).collect();
+    assert_eq!(titles, ["large", "small"]);
+    let told: Vec<_> = warnings.as_slice().iter().map(|warning| (warning.code, warning.index)).collect();
+    assert_eq!(told, [("entry_cut", Some(0))]);
+    assert!(warnings.as_slice()[0].message.starts_with("testCases[0] (\"large\") has more "), "{warnings:?}");
 }
 
 #[test]
