@@ -32,10 +32,12 @@ macro_rules! is_worked_in {
 
 statements! {
     /// Calls of a run in the order in which they came. ix: run_intake_of_run
-    OF_RUN = concat!("SELECT id, slot_id, at, pack_id, CAST(length(evidence) AS BIGINT), body FROM run_intake i \
-        WHERE project_id = $1 AND run_id = $2 AND refusals < $4 AND NOT ", is_worked_in!(), " ORDER BY id LIMIT $3"),
-        postgres "SELECT id, slot_id, at, pack_id, CAST(length(evidence) AS BIGINT), body FROM run_intake \
-        WHERE project_id = $1 AND run_id = $2 AND refusals < $4 ORDER BY id LIMIT $3";
+    OF_RUN = concat!("SELECT id, slot_id, at, pack_id, CAST(length(evidence) AS BIGINT), \
+        CASE WHEN length(body) <= $5 THEN body END FROM run_intake i WHERE project_id = $1 AND run_id = $2 AND refusals < $4 AND NOT ", is_worked_in!(), " ORDER BY id LIMIT $3"),
+        postgres "SELECT id, slot_id, at, pack_id, CAST(length(evidence) AS BIGINT), \
+        CASE WHEN length(body) <= $5 THEN body END FROM run_intake WHERE project_id = $1 AND run_id = $2 AND refusals < $4 ORDER BY id LIMIT $3";
+    /// The body of one call. PK
+    BODY = "SELECT body FROM run_intake WHERE id = $1 AND project_id = $2 AND run_id = $3";
     /// The first and the last call of a run that wait. ix: run_intake_of_run
     SPAN = concat!("SELECT MIN(id), MAX(id) FROM run_intake i WHERE project_id = $1 AND run_id = $2 AND refusals < $3 AND NOT ",
         is_worked_in!()),
@@ -168,6 +170,8 @@ const COMPRESSION_LEVEL: i32 = 1;
 const PLAIN_BYTES: usize = 16 * 1024;
 /// No body is larger: what clients send is bounded.
 const MAX_BODY_BYTES: usize = 512 * 1024 * 1024;
+/// Most bytes of a stored body that is read together with others.
+pub const SMALL_STORED_BYTES: i64 = 32 * 1024;
 
 /// What a client sent in one call.
 #[derive(Debug)]
@@ -204,8 +208,8 @@ pub struct WaitingCall {
     /// Bytes of the evidence that waits with it: that pack has still to be made, by
     /// [`make_packs`].
     pub evidence_bytes: Option<i64>,
-    /// What it brought, for [`told`].
-    pub body: Vec<u8>,
+    /// What it brought, for [`told`]; of a large one, [`body_of`] reads it.
+    pub body: Option<Vec<u8>>,
 }
 
 /// The stored form of a body, which is a JSON object: itself, or compressed.
@@ -217,6 +221,17 @@ pub fn stored(json: Vec<u8>, backend: Backend) -> Result<Vec<u8>> {
         return Ok(json);
     }
     Ok(compression::compress(&json, COMPRESSION_LEVEL)?)
+}
+
+/// Bytes of the body that [`stored`] took.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when it took none like that.
+pub fn told_bytes(body: &[u8]) -> Result<usize> {
+    if body.starts_with(b"{") {
+        return Ok(body.len());
+    }
+    compression::content_size(body, MAX_BODY_BYTES).map_err(|_| StoreError::Damaged("results that wait"))
 }
 
 /// The body that [`stored`] took.
@@ -331,7 +346,8 @@ pub async fn add_of_clients(
     }
 }
 
-/// At most `limit` calls of a run that wait, in the order in which they came.
+/// At most `limit` calls of a run that wait, in the order in which they came. Of a
+/// body with more than [`SMALL_STORED_BYTES`] only [`body_of`] tells.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -341,15 +357,29 @@ pub async fn of_run(
     run: RunId,
     limit: i64,
 ) -> Result<Vec<WaitingCall>> {
-    let rows = session.all(&OF_RUN, args![project, run, limit, MOST_REFUSALS]).await?;
+    let rows = session.all(&OF_RUN, args![project, run, limit, MOST_REFUSALS, SMALL_STORED_BYTES]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
             let (id, slot, at) = (r.int()?, SlotId(r.int()?), r.time()?);
             let (pack, evidence_bytes) = (r.opt_int()?.map(PackId), r.opt_int()?);
-            Ok(WaitingCall { id, slot, at, pack, evidence_bytes, body: r.bytes()? })
+            Ok(WaitingCall { id, slot, at, pack, evidence_bytes, body: r.opt_bytes()? })
         })
         .collect()
+}
+
+/// The body of a call, whatever its size; `None` when it waits no more.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn body_of(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    id: i64,
+) -> Result<Option<Vec<u8>>> {
+    let row = session.first(&BODY, args![id, project, run]).await?;
+    row.map(|row| row.reader().bytes()).transpose()
 }
 
 /// The places of the first and the last call of a run that wait.

@@ -7,13 +7,18 @@
 //! cannot block each other. The others wait, and are refused after a while.
 //!
 //! Small bodies have an allowance of their own, so that they do not wait for
-//! large ones. What callers hold who are not recognised is capped per address.
+//! large ones. What one client holds is capped, so that others find room however
+//! slowly it sends: an account or, without one, an address.
+//!
+//! Applying pending results has an allowance of its own as well: it never waits
+//! for bodies that are still being received, nor they for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use callboard_domain::ids::UserId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 const MIB: u64 = 1024 * 1024;
 /// The budget when none is configured, bytes.
@@ -32,8 +37,21 @@ pub const SMALL_BODY_BYTES: u64 = 64 * 1024;
 pub const SMALL_BYTES: u64 = 5 * SMALL_BODY_BYTES;
 /// The allowance for small bodies is this part of the memory budget, on top of it.
 const SMALL_PART: u64 = 4;
+/// One client holds at most this part of each resource.
+const CLIENT_PART: u64 = 2;
 /// One address that is not recognised holds at most this part of each resource.
-const ADDRESS_PART: u64 = 4;
+const STRANGER_PART: u64 = 4;
+/// Received files hold at most this part of the memory; the others go to disk.
+const FILES_PART: u64 = 8;
+/// The allowance for applying pending results is this part of the memory budget,
+/// on top of it.
+const APPLY_PART: u64 = 4;
+/// Memory that applying a usual batch of pending results takes at most.
+pub const APPLY_BYTES: u64 = 8 * MIB;
+/// Memory that applying a batch of unusually large pending results takes at most.
+pub const APPLY_LARGE_BYTES: u64 = 40 * MIB;
+/// What one permit of the allowance for applying stands for, bytes.
+const APPLY_UNIT_BYTES: u64 = 1024;
 /// Most bytes of a received file that are worth keeping in memory.
 pub const IN_MEMORY_BYTES: usize = 1024 * 1024;
 /// How long a reservation waits for its turn.
@@ -61,6 +79,40 @@ pub struct MemoryBudget(Arc<Shared>);
 struct Shared {
     patience: Duration,
     ledger: Mutex<Ledger>,
+    /// Units of the allowance for applying that are free; first come, first served.
+    applying: Arc<Semaphore>,
+    apply_units: u32,
+}
+
+/// Whose reservations are capped together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    key: Vec<u8>,
+    part: u64,
+}
+
+impl Client {
+    /// Everybody who acts for an account.
+    #[must_use]
+    pub fn account(user: UserId) -> Self {
+        Self::of(b"account ", &user.get().to_le_bytes(), CLIENT_PART)
+    }
+
+    /// Everybody at one address, where nobody has to sign in.
+    #[must_use]
+    pub fn address(address: &[u8]) -> Self {
+        Self::of(b"address ", address, CLIENT_PART)
+    }
+
+    /// Everybody at one address who is not recognised where others are.
+    #[must_use]
+    pub fn stranger(address: &[u8]) -> Self {
+        Self::of(b"stranger ", address, STRANGER_PART)
+    }
+
+    fn of(kind: &[u8], name: &[u8], part: u64) -> Self {
+        Self { key: [kind, name].concat(), part }
+    }
 }
 
 /// Bytes of each resource, and of the allowance for small bodies.
@@ -75,8 +127,10 @@ struct Ledger {
     total: Amounts,
     most_of_one: Amounts,
     used: Amounts,
-    /// What reservations of one address hold together.
-    addresses: HashMap<Vec<u8>, Amounts>,
+    /// What reservations of one client hold together.
+    clients: HashMap<Vec<u8>, Amounts>,
+    /// Memory that received files hold.
+    files: u64,
     next: u64,
     /// By age: the smallest number is the oldest.
     holders: BTreeMap<u64, Holder>,
@@ -87,8 +141,7 @@ struct Ledger {
 #[derive(Debug, Default)]
 struct Holder {
     held: Amounts,
-    /// Set when the caller is not recognised.
-    address: Option<Vec<u8>>,
+    client: Option<Client>,
     request: Option<Request>,
 }
 
@@ -120,7 +173,11 @@ impl MemoryBudget {
     }
 
     fn with(ledger: Ledger, patience: Duration) -> Self {
-        Self(Arc::new(Shared { patience, ledger: Mutex::new(ledger) }))
+        let units = ledger.total[MEMORY] / APPLY_PART / APPLY_UNIT_BYTES;
+        let apply_units = u32::try_from(units).unwrap_or(u32::MAX).max(1);
+        let applying =
+            Arc::new(Semaphore::new(usize::try_from(apply_units).unwrap_or(Semaphore::MAX_PERMITS)));
+        Self(Arc::new(Shared { patience, ledger: Mutex::new(ledger), applying, apply_units }))
     }
 
     /// A reservation of nothing yet, younger than all others.
@@ -129,19 +186,28 @@ impl MemoryBudget {
         self.hold(None)
     }
 
-    /// The same for a caller who is not recognised: all reservations of such an
-    /// address together are capped.
+    /// The same for a client: all its reservations together are capped.
     #[must_use]
-    pub fn reserve_for(&self, address: Vec<u8>) -> Reservation {
-        self.hold(Some(address))
+    pub fn reserve_for(&self, client: Client) -> Reservation {
+        self.hold(Some(client))
     }
 
-    fn hold(&self, address: Option<Vec<u8>>) -> Reservation {
+    fn hold(&self, client: Option<Client>) -> Reservation {
         let mut ledger = self.lock();
         let ticket = ledger.next;
         ledger.next += 1;
-        ledger.holders.insert(ticket, Holder { address, ..Holder::default() });
+        ledger.holders.insert(ticket, Holder { client, ..Holder::default() });
         Reservation { budget: self.clone(), ticket }
+    }
+
+    /// Memory to apply pending results with, at most the whole allowance for that.
+    /// Callers are served in the order in which they come. Whoever holds some must
+    /// not ask for more.
+    pub async fn applying(&self, bytes: u64) -> Applying {
+        let units = u32::try_from(bytes.div_ceil(APPLY_UNIT_BYTES)).unwrap_or(u32::MAX);
+        let units = units.min(self.0.apply_units);
+        // It is never closed.
+        Applying { _permit: Arc::clone(&self.0.applying).acquire_many_owned(units).await.ok() }
     }
 
     /// Memory for a received file, as far as there is any to spare; it never
@@ -150,8 +216,10 @@ impl MemoryBudget {
     pub fn room(&self, bytes: usize) -> Room {
         let wanted = bytes.min(IN_MEMORY_BYTES);
         let mut ledger = self.lock();
-        let bytes = if ledger.fits(None, MEMORY, wanted as u64) { wanted } else { 0 };
+        let is_share = ledger.files + wanted as u64 <= ledger.total[MEMORY] / FILES_PART;
+        let bytes = if is_share && ledger.fits(None, MEMORY, wanted as u64) { wanted } else { 0 };
         ledger.used[MEMORY] += bytes as u64;
+        ledger.files += bytes as u64;
         Room { budget: self.clone(), bytes }
     }
 
@@ -180,7 +248,8 @@ impl Ledger {
             total: [memory_bytes, memory_bytes.saturating_mul(DISK_FACTOR), memory_bytes / SMALL_PART],
             most_of_one: [MAX_MEMORY_OF_ONE.min(memory_bytes), memory_bytes, 0],
             used: [0; 3],
-            addresses: HashMap::new(),
+            clients: HashMap::new(),
+            files: 0,
             next: 0,
             holders: BTreeMap::new(),
             waiting: BTreeSet::new(),
@@ -197,27 +266,31 @@ impl Ledger {
             Some((_, oldest)) => self.most_of_one[at].saturating_sub(oldest.held[at]),
             None => self.most_of_one[at],
         };
-        // The oldest large body always goes on, so its address is not asked.
+        // The oldest large body always goes on, so its client is not asked.
         let is_capped = at == SMALL || !is_oldest;
         self.used[at].saturating_add(bytes).saturating_add(kept) <= self.total[at]
-            && !(is_capped && self.exceeds_cap(ticket, at, bytes))
+            && !(is_capped && self.exceeds_share(ticket, at, bytes))
     }
 
-    /// Whether so many more bytes are more than the address of a reservation may hold.
-    fn exceeds_cap(&self, ticket: Option<u64>, at: usize, bytes: u64) -> bool {
+    /// Whether so many more bytes are more than the client of a reservation may
+    /// hold. What is kept free for its oldest reservation counts as held.
+    fn exceeds_share(&self, ticket: Option<u64>, at: usize, bytes: u64) -> bool {
         let holder = ticket.and_then(|ticket| self.holders.get(&ticket));
-        let Some(address) = holder.and_then(|holder| holder.address.as_ref()) else { return false };
-        let held = self.addresses.get(address).map_or(0, |held| held[at]);
-        let cap = (self.total[at] / ADDRESS_PART).max(self.most_of_one[at]);
-        held.saturating_add(bytes) > cap
+        let Some(client) = holder.and_then(|holder| holder.client.as_ref()) else { return false };
+        let held = self.clients.get(&client.key).map_or(0, |held| held[at]);
+        let oldest = self.holders.first_key_value().map(|(_, oldest)| oldest);
+        let kept = oldest.filter(|oldest| oldest.client.as_ref() == Some(client));
+        let kept = kept.map_or(0, |oldest| self.most_of_one[at].saturating_sub(oldest.held[at]));
+        let share = (self.total[at] / client.part).max(self.most_of_one[at]);
+        held.saturating_add(kept).saturating_add(bytes) > share
     }
 
     fn grant(&mut self, ticket: u64, at: usize, bytes: u64) {
         let Some(holder) = self.holders.get_mut(&ticket) else { return };
         holder.held[at] += bytes;
         self.used[at] += bytes;
-        if let Some(address) = &holder.address {
-            self.addresses.entry(address.clone()).or_default()[at] += bytes;
+        if let Some(client) = &holder.client {
+            self.clients.entry(client.key.clone()).or_default()[at] += bytes;
         }
         if at == MEMORY {
             // The request included what was small until now.
@@ -230,12 +303,12 @@ impl Ledger {
         let Some(holder) = self.holders.get_mut(&ticket) else { return };
         holder.held[at] -= bytes;
         self.used[at] -= bytes;
-        if let Some(address) = &holder.address
-            && let Some(held) = self.addresses.get_mut(address)
+        if let Some(client) = &holder.client
+            && let Some(held) = self.clients.get_mut(&client.key)
         {
             held[at] -= bytes;
             if *held == [0; 3] {
-                self.addresses.remove(address);
+                self.clients.remove(&client.key);
             }
         }
     }
@@ -351,6 +424,12 @@ impl Drop for Reservation {
     }
 }
 
+/// Memory to apply pending results with, until it is dropped.
+#[derive(Debug)]
+pub struct Applying {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
 /// Memory that one received file may take, until it is dropped.
 #[derive(Debug)]
 pub struct Room {
@@ -371,6 +450,7 @@ impl Room {
         self.bytes -= unused;
         let mut ledger = self.budget.lock();
         ledger.used[MEMORY] -= unused as u64;
+        ledger.files -= unused as u64;
         ledger.pass_on();
     }
 }
@@ -382,134 +462,4 @@ impl Drop for Room {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::FutureExt as _;
-
-    use super::*;
-
-    const IMPATIENT: Duration = Duration::ZERO;
-
-    fn smallest() -> MemoryBudget {
-        MemoryBudget::new(MIN_MEMORY_BYTES)
-    }
-
-    async fn holding(budget: &MemoryBudget, bytes: u64) -> Reservation {
-        let mut reservation = budget.reserve();
-        reservation.grow(Resource::Memory, bytes).await.expect("room");
-        reservation
-    }
-
-    #[tokio::test]
-    async fn only_the_oldest_grows_when_memory_is_short_and_always_can() {
-        let budget = smallest();
-        let mut oldest = holding(&budget, MIB).await;
-        let mut second = holding(&budget, MIB).await;
-        let mut third = holding(&budget, MIB).await;
-        // 47 MiB are the oldest's to come, so 14 of the other 17 are left.
-        let _fourth = holding(&budget, 14 * MIB).await;
-        let mut third_grows = Box::pin(third.grow(Resource::Memory, 8 * MIB));
-        assert!(third_grows.as_mut().now_or_never().is_none());
-        let mut second_grows = Box::pin(second.grow(Resource::Memory, 8 * MIB));
-        assert!(second_grows.as_mut().now_or_never().is_none());
-        oldest.grow(Resource::Memory, 47 * MIB).now_or_never().expect("at once").expect("room");
-        drop(oldest);
-        // What it held is now the second one's to come.
-        assert_eq!(second_grows.now_or_never(), Some(Ok(())));
-        assert!(third_grows.as_mut().now_or_never().is_none());
-        drop(second);
-        assert_eq!(third_grows.now_or_never(), Some(Ok(())));
-    }
-
-    #[tokio::test]
-    async fn a_reservation_that_finds_no_room_in_time_is_refused_and_gives_back_what_it_held() {
-        let budget = smallest().with_patience(IMPATIENT);
-        let oldest = holding(&budget, MAX_MEMORY_OF_ONE).await;
-        let mut other = holding(&budget, 10 * MIB).await;
-        assert_eq!(other.grow(Resource::Memory, 7 * MIB).await, Err(BudgetExhausted));
-        assert_eq!(other.grow(Resource::Memory, 6 * MIB).await, Ok(()));
-        drop((oldest, other));
-        assert_eq!(budget.used(Resource::Memory), 0);
-    }
-
-    #[tokio::test]
-    async fn disk_space_is_bounded_in_the_same_order_of_age() {
-        let budget = smallest().with_patience(IMPATIENT);
-        let mut oldest = budget.reserve();
-        let mut other = budget.reserve();
-        assert_eq!(other.grow(Resource::Disk, 3 * MIN_MEMORY_BYTES).await, Ok(()));
-        assert_eq!(other.grow(Resource::Disk, 1).await, Err(BudgetExhausted));
-        assert_eq!(oldest.grow(Resource::Disk, MIN_MEMORY_BYTES).await, Ok(()));
-    }
-
-    #[tokio::test]
-    async fn small_bodies_wait_for_no_large_one_until_their_allowance_is_used_up() {
-        let budget = smallest().with_patience(IMPATIENT);
-        let oldest = holding(&budget, MAX_MEMORY_OF_ONE).await;
-        let large = holding(&budget, MIN_MEMORY_BYTES - MAX_MEMORY_OF_ONE).await;
-        let mut small = Vec::new();
-        for _ in 0..MIN_MEMORY_BYTES / SMALL_PART / SMALL_BYTES {
-            small.push(holding(&budget, SMALL_BYTES).await);
-        }
-        let mut late = budget.reserve();
-        assert_eq!(late.grow(Resource::Memory, SMALL_BYTES).await, Err(BudgetExhausted));
-        // One that grows beyond it waits as a large one, and keeps what it has meanwhile.
-        let mut grown = small.pop().expect("a small one");
-        assert_eq!(grown.grow(Resource::Memory, 1).await, Err(BudgetExhausted));
-        assert_eq!(grown.held(Resource::Memory), SMALL_BYTES);
-        drop(large);
-        assert_eq!(grown.grow(Resource::Memory, 1).await, Ok(()));
-        assert_eq!(grown.held(Resource::Memory), SMALL_BYTES + 1);
-        // By that its place in the allowance is free.
-        assert_eq!(late.grow(Resource::Memory, SMALL_BYTES).await, Ok(()));
-        grown.shrink_to(1);
-        drop((oldest, small, late));
-        assert_eq!(budget.used(Resource::Memory), 1);
-        drop(grown);
-        assert_eq!(budget.used(Resource::Memory), 0);
-    }
-
-    #[tokio::test]
-    async fn an_address_that_is_not_recognised_holds_a_part_unless_it_has_the_oldest() {
-        let budget = MemoryBudget::default().with_patience(IMPATIENT);
-        let oldest = holding(&budget, MIB).await;
-        let part = DEFAULT_MEMORY_BYTES / ADDRESS_PART;
-        let mut one = budget.reserve_for(vec![1]);
-        assert_eq!(one.grow(Resource::Memory, part - 8 * MIB).await, Ok(()));
-        let mut same = budget.reserve_for(vec![1]);
-        assert_eq!(same.grow(Resource::Memory, 9 * MIB).await, Err(BudgetExhausted));
-        assert_eq!(same.grow(Resource::Memory, 8 * MIB).await, Ok(()));
-        let mut other = budget.reserve_for(vec![2]);
-        assert_eq!(other.grow(Resource::Memory, 9 * MIB).await, Ok(()));
-        assert_eq!(budget.reserve().grow(Resource::Memory, 9 * MIB).await, Ok(()));
-        drop(oldest);
-        assert_eq!(one.grow(Resource::Memory, MIB).await, Ok(()));
-        assert_eq!(same.grow(Resource::Memory, 1).await, Err(BudgetExhausted));
-        let allowance = DEFAULT_MEMORY_BYTES / SMALL_PART / ADDRESS_PART;
-        let mut small: Vec<Reservation> = Vec::new();
-        for _ in 0..allowance / SMALL_BYTES {
-            let mut reservation = budget.reserve_for(vec![1]);
-            assert_eq!(reservation.grow(Resource::Memory, SMALL_BYTES).await, Ok(()));
-            small.push(reservation);
-        }
-        let mut more = budget.reserve_for(vec![1]);
-        assert_eq!(more.grow(Resource::Memory, SMALL_BYTES).await, Err(BudgetExhausted));
-        drop((one, same, other, small, more));
-        assert_eq!(budget.used(Resource::Memory), 0);
-        assert!(budget.lock().addresses.is_empty());
-    }
-
-    #[test]
-    fn files_get_what_no_body_may_need() {
-        let budget = smallest();
-        let mut rooms: Vec<Room> = Vec::new();
-        while let Some(room) = Some(budget.room(IN_MEMORY_BYTES)).filter(|room| room.bytes() > 0) {
-            rooms.push(room);
-        }
-        assert_eq!(rooms.len() as u64, (MIN_MEMORY_BYTES - MAX_MEMORY_OF_ONE) / MIB);
-        rooms[0].shrink(IN_MEMORY_BYTES - 100);
-        assert_eq!(budget.room(IN_MEMORY_BYTES).bytes(), 0);
-        assert_eq!(budget.room(100).bytes(), 100);
-        rooms.clear();
-        assert_eq!(budget.used(Resource::Memory), 0);
-    }
-}
+mod tests;

@@ -145,6 +145,37 @@ async fn large_events_take_little_memory_and_are_known_again() {
 }
 
 #[tokio::test]
+async fn large_and_small_results_that_wait_are_applied_in_their_order_and_take_little_memory() {
+    for_each_database(async |database| {
+        let (mut runner, before) = warm(database, &SMALLEST).await;
+        let client = runner.client().clone();
+        let begin = json!({ "projectName": "mixed", "startTime": "2026-01-01T10:00:00.000Z" });
+        let started = client.post_json("/api/test-runs/start", &begin).await.expect("started");
+        let (run, token) = (started["runId"].as_i64().expect("a run"), &started["streamToken"]);
+        // Errors that do not compress: more than is read together with others, up to more than all of them may take.
+        let text = |n: u64, lines: u64| telling(n, lines)["consoleLogs"].to_string();
+        let of = |n: u64, lines: u64| {
+            let test = with(attempt(&format!("test {n}"), "failed", 0), json!({ "type": "complete" }));
+            with(test, json!({ "error": format!("Error: {}", text(n, lines)) }))
+        };
+        let batches = [(0..2, 1), (2..102, 40), (102..104, 1), (104..110, 20), (110..112, 1)];
+        for (tests, lines) in batches {
+            let events: Vec<Value> = tests.map(|n| of(n, lines)).collect();
+            let body = json!({ "streamToken": token, "testCases": events });
+            client.post_json(&format!("/api/test-runs/{run}/events"), &body).await.expect("taken");
+        }
+        let end = json!({ "streamToken": token, "status": "failed", "duration": 1000 });
+        let ended = client.post_json(&format!("/api/test-runs/{run}/finish"), &end).await.expect("ended");
+        assert_eq!(ended["status"], "failed");
+        let shown = client.json(&format!("/api/test-runs/{run}")).await.expect("the run");
+        assert_eq!((&shown["totalTests"], &shown["failedTests"]), (&json!(112), &json!(112)), "{shown}");
+        let took = took(&mut runner, before);
+        assert!(took < EXTRA_BYTES, "they took {} MiB", took / MIB);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_bomb_is_refused_and_takes_little_memory() {
     let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
     let (mut runner, before) = warm(&database, &[]).await;

@@ -10,6 +10,7 @@ use axum::body::{Body, BodyDataStream};
 use bytes::{Bytes, BytesMut};
 use callboard_auth::Principal;
 use callboard_auth::client_address::ClientAddress;
+use callboard_store::memory_budget::Client;
 use callboard_store::{MemoryBudget, Reservation};
 use futures::{Stream, StreamExt};
 use http::Extensions;
@@ -39,16 +40,25 @@ pub struct BodyRules {
 }
 
 impl BodyRules {
-    /// The limit of a request, and a reservation for its body. A caller who is
-    /// not recognised shares a part of the budget with others of the address.
+    /// The limit of a request, and a reservation for its body. All bodies of an
+    /// account share a part of the budget, and so do those of an address whose
+    /// callers have no account; the part is smaller where they need one.
     pub(super) fn reserved(extensions: &Extensions) -> Result<(u64, Reservation), ApiError> {
         let rules = extensions.get::<Self>();
         let Self { limit, budget } =
             rules.ok_or_else(|| ApiError::internal("a handler was mounted around the route table"))?;
         let caller = extensions.get::<Caller>();
-        let is_stranger = caller.is_some_and(|caller| matches!(caller.principal(), Principal::Anonymous));
-        let address = extensions.get::<ClientAddress>().filter(|_| is_stranger);
-        let held = address.map_or_else(|| budget.reserve(), |address| budget.reserve_for(address.subject()));
+        let account = caller.and_then(|caller| caller.account());
+        let client = match (account, extensions.get::<ClientAddress>()) {
+            (Some(account), _) => Some(Client::account(account.user)),
+            (None, Some(address)) => {
+                let is_stranger = caller.is_some_and(|caller| *caller.principal() == Principal::Anonymous);
+                let of = if is_stranger { Client::stranger } else { Client::address };
+                Some(of(&address.subject()))
+            }
+            (None, None) => None,
+        };
+        let held = client.map_or_else(|| budget.reserve(), |client| budget.reserve_for(client));
         Ok((*limit, held))
     }
 }

@@ -13,6 +13,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::feed::NewEvent;
 use callboard_store::intake::{self as rows, UnmadePack, WaitingCall};
+use callboard_store::memory_budget::{APPLY_BYTES, APPLY_LARGE_BYTES, Applying};
 use callboard_store::runs::{self, RunRow, slots};
 use callboard_store::test_cases::{self, Resolved};
 use callboard_store::{StoreError, evidence, executions};
@@ -27,6 +28,10 @@ use crate::transaction::run_events::{self, Told};
 use crate::transaction::run_lanes::place_of;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, QueryError, Result};
+
+/// Bytes of the requests of one transaction, as received and without evidence:
+/// parsed they take several times as much. A single request may have more.
+const USUAL_BYTES: usize = 2 * 1024 * 1024;
 
 /// The pending rows of a run.
 pub(crate) enum PendingBatch {
@@ -45,6 +50,7 @@ pub(crate) struct LoadedBatch {
     most: i64,
     waiting: Vec<WaitingCall>,
     batch: Batch,
+    _memory: Applying,
 }
 
 impl PendingBatch {
@@ -57,17 +63,41 @@ impl PendingBatch {
         most: i64,
         first: &mut Option<i64>,
     ) -> Result<Self> {
-        let mut reader = ctx.store.db().read().await?;
-        let row = runs::get(&mut reader, project, run).await?;
-        let waiting = rows::of_run(&mut reader, project, run, most).await?;
-        drop(reader);
-        *first = waiting.first().map(|call| call.id);
-        let Some(run) = row else {
-            return Ok(if waiting.is_empty() { Self::Empty } else { Self::Orphaned });
-        };
-        let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Empty) };
-        Ok(Self::Found(Box::new(LoadedBatch { run, most, waiting, batch })))
+        loop {
+            // Waiting for memory must not hold a connection.
+            let mut memory = ctx.store.memory().applying(APPLY_BYTES).await;
+            let mut reader = ctx.store.db().read().await?;
+            let row = runs::get(&mut reader, project, run).await?;
+            let mut waiting = rows::of_run(&mut reader, project, run, most).await?;
+            drop(reader);
+            *first = waiting.first().map(|call| call.id);
+            let Some(run) = row else {
+                return Ok(if waiting.is_empty() { Self::Empty } else { Self::Orphaned });
+            };
+            let Some((large, later)) = waiting.split_first_mut() else { return Ok(Self::Empty) };
+            if is_large(large)? {
+                // It is applied alone.
+                later.iter_mut().for_each(|call| call.body = None);
+                drop(memory);
+                memory = ctx.store.memory().applying(APPLY_LARGE_BYTES).await;
+                let mut reader = ctx.store.db().read().await?;
+                let body = rows::body_of(&mut reader, run.project, run.id, large.id).await?;
+                // Another process may have applied it meanwhile.
+                let Some(body) = body else { continue };
+                large.body = Some(body);
+            }
+            let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Empty) };
+            return Ok(Self::Found(Box::new(LoadedBatch { run, most, waiting, batch, _memory: memory })));
+        }
     }
+}
+
+/// Whether a request is larger than the usual ones of a batch together.
+fn is_large(call: &WaitingCall) -> Result<bool> {
+    Ok(match &call.body {
+        Some(body) => rows::told_bytes(body)? > USUAL_BYTES,
+        None => true,
+    })
 }
 
 impl LoadedBatch {
@@ -114,11 +144,16 @@ impl PreparedBatch {
         locked: &mut LockedRun,
     ) -> Result<bool> {
         let Self { found, known, foreseen } = self;
-        let LoadedBatch { run, most, waiting, batch } = *found;
+        let LoadedBatch { run, most, waiting, batch, _memory } = *found;
         // Removing rows of a run makes a new version of it.
         if locked.run.version != run.version {
             // Rows are compared whole, as SQLite reuses ids.
-            let still = rows::of_run(session, run.project, run.id, most).await?;
+            let mut still = rows::of_run(session, run.project, run.id, most).await?;
+            if let (Some(first), Some(large)) = (waiting.first(), still.first_mut())
+                && large.body.is_none()
+            {
+                large.body = rows::body_of(session, run.project, run.id, first.id).await?;
+            }
             if !waiting.iter().filter(|call| batch.ids.contains(&call.id)).all(|call| still.contains(call)) {
                 return Ok(false);
             }
@@ -234,9 +269,14 @@ impl Batch {
             requests: Captured::default(),
             order: Vec::new(),
         };
-        let (mut requests, mut count) = (Vec::with_capacity(waiting.len()), 0);
+        let (mut requests, mut count, mut bytes) = (Vec::with_capacity(waiting.len()), 0, 0);
         for call in waiting.iter().filter(|call| call.slot == first.slot) {
-            let brought = StagedPayload::of(&call.body)?;
+            let Some(body) = &call.body else { break };
+            bytes += rows::told_bytes(body)?;
+            if !batch.ids.is_empty() && bytes > USUAL_BYTES {
+                break;
+            }
+            let brought = StagedPayload::of(body)?;
             count += brought.entries.len();
             if !batch.ids.is_empty() && count > ENTRIES_PER_TRANSACTION {
                 break;

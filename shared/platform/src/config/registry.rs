@@ -313,7 +313,8 @@ pub const BODY_MEMORY_BYTES: Variable = number(
     memory_budget::DEFAULT_MEMORY_BYTES,
     memory_budget::MIN_MEMORY_BYTES,
     64 * 1024 * MIB,
-    "Memory for the bodies of all requests together; small bodies have a quarter of it on top. JSON above 8 MiB goes to temporary files (in `TMPDIR`) of at most four \
+    "Memory for the bodies of all requests together; small bodies and applying pending results of live runs have a quarter of it each on top. The bodies of one \
+     account, or of one address without accounts, hold at most half of it (48 MiB if that is more), those of an address that is not signed in a quarter. JSON above 8 MiB goes to temporary files (in `TMPDIR`) of at most four \
      times this size. A request that finds no room within 10 s is answered 503 with `Retry-After`.",
 );
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
