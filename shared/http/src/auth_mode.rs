@@ -19,9 +19,10 @@ use crate::request_id;
 use crate::state::AppState;
 
 /// How often a service with a timer refreshes what it knows, milliseconds.
-pub const REFRESH_EVERY_MS: u64 = 5 * 1000;
-/// A request refreshes an answer that is older, milliseconds.
-const STALE_AFTER_MS: i64 = 10 * 1000;
+pub const REFRESH_EVERY_MS: u64 = 1000;
+/// A request refreshes an answer that is older, milliseconds. A process without
+/// sign-in answers for so long at most after one that requires it has checked in.
+const STALE_AFTER_MS: i64 = 2 * 1000;
 /// How often a process that requires sign-in checks in, milliseconds.
 const CHECK_IN_EVERY_MS: i64 = 20 * 1000;
 /// A request checks in when that is longer ago, because no timer did, milliseconds.
