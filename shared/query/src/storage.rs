@@ -331,6 +331,8 @@ pub async fn instance_storage(ctx: &Context, now: Timestamp) -> Result<InstanceS
     let grown: i64 = days.iter().map(|day| day.added - day.freed).sum();
     // An installation that is younger grew in fewer days.
     let first = storage::first_day(&mut session).await?.unwrap_or(now.day());
+    // What follows takes a connection of its own.
+    drop(session);
     let grew_in = (now.day().0 - first.0 + 1).clamp(1, GROWTH_DAYS);
     let bytes_per_day = grown as f64 / grew_in as f64;
     let after_days = |days: f64| (totals.bytes as f64 + bytes_per_day * days).max(0.0) as i64;

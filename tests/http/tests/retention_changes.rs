@@ -458,3 +458,17 @@ async fn branches_that_are_no_longer_tracked_are_kept_until_the_grace_of_the_cha
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_storage_of_all_projects_is_told_to_many_at_a_time() {
+    for_each_backend(async |backend| {
+        let service = Service::start(backend).await.expect("a service");
+        let client = service.client();
+        // More than there are connections: who holds one must not wait for another.
+        let all =
+            (0..64).map(async |_| client.get("/api/admin/storage").await.expect("an answer").status.as_u16());
+        let answers = futures::future::join_all(all).await;
+        assert!(answers.iter().all(|status| *status == 200), "{answers:?}");
+    })
+    .await;
+}
