@@ -304,6 +304,6 @@ pub(crate) async fn insights(
     let seen = SeenProjects::load(&ctx, caller.scope(), &query).await?;
     let now = state.now();
     let endpoints = network::slow_endpoints(&ctx, &seen, &query, now.day()).await?;
-    let items = analytics::insights(&ctx, caller.scope(), &query, &endpoints, now).await?;
+    let items = analytics::insights(&ctx, caller.scope(), &seen, &query, &endpoints, now).await?;
     Ok(Json(Page::whole(items)))
 }

@@ -15,6 +15,7 @@ use callboard_domain::time::Day;
 use callboard_domain::totals::{mean, rate};
 use callboard_store::boxed;
 use callboard_store::db::Session;
+use callboard_store::projects::ProjectRow;
 use callboard_store::rollups::{self, DaySpan, LaneOfEach, RunContribution, Windows};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -78,7 +79,10 @@ impl WidgetQuery {
 /// The projects that a widget looks at, the most recently active ones of those
 /// the caller sees. Reading them is the only way to have some.
 #[derive(Debug)]
-pub struct SeenProjects(Vec<ProjectRef>);
+pub struct SeenProjects {
+    rows: Vec<ProjectRow>,
+    references: Vec<ProjectRef>,
+}
 
 impl SeenProjects {
     /// Reads them.
@@ -86,15 +90,16 @@ impl SeenProjects {
     /// # Errors
     /// [`QueryError::Store`](crate::QueryError::Store).
     pub async fn load(ctx: &Context, scope: &Scope, query: &WidgetQuery) -> Result<Self> {
-        Ok(Self(projects::recent_names(ctx, &query.scope(scope), MOST_PROJECTS).await?))
+        let rows = projects::recent(ctx, &query.scope(scope), MOST_PROJECTS).await?;
+        Ok(Self { references: rows.iter().map(ProjectRef::of).collect(), rows })
     }
 
     pub(crate) fn ids(&self) -> Vec<ProjectId> {
-        self.0.iter().map(|project| ProjectId(project.id)).collect()
+        self.rows.iter().map(|project| project.id).collect()
     }
 
     pub(crate) fn keys(&self) -> Vec<i64> {
-        self.0.iter().map(|project| project.id).collect()
+        self.rows.iter().map(|project| project.id.get()).collect()
     }
 }
 
@@ -236,7 +241,7 @@ impl Period {
         let days = rollups::days_together(&mut session, lanes, query.with_before(today)).await?;
         let windows = windows(&mut session, &seen.ids(), query, today).await?;
         let now = |project: &ProjectRef| windows.get(&ProjectId(project.id)).copied().unwrap_or_default().now;
-        let projects = seen.0.iter().map(|project| (project.clone(), now(project))).collect();
+        let projects = seen.references.iter().map(|project| (project.clone(), now(project))).collect();
         Ok(Self { since: query.span(today).since, days, projects })
     }
 
@@ -292,7 +297,7 @@ pub async fn pass_rate_heatmap(
     let buckets: Vec<Day> = (span.since.0..=span.until.0).map(Day).collect();
     let lanes = query.lane_of_each(seen.keys());
     let mut decided = rollups::decided_days(&mut ctx.store.db().read().await?, lanes, span).await?;
-    let rows = seen.0.iter().filter_map(|project| {
+    let rows = seen.references.iter().filter_map(|project| {
         let days = decided.remove(&ProjectId(project.id))?.into_iter();
         let days: BTreeMap<Day, Option<f64>> =
             days.map(|of| (of.day, rate(of.passed, of.passed + of.failed))).collect();
@@ -334,7 +339,7 @@ pub async fn flaky_leaderboard(
         .collect::<std::result::Result<_, _>>()?;
     let leaders = flakiness::leaders(ctx, &authorized, &query.lane, sort, today, query.limit).await?;
     let items = leaders.into_iter().filter_map(|(project, test)| {
-        let project = seen.0.iter().find(|seen| seen.id == project.get())?.clone();
+        let project = seen.references.iter().find(|seen| seen.id == project.get())?.clone();
         Some(LeaderboardItem { test, project })
     });
     Ok(items.collect())

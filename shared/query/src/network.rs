@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_auth::scope::Authorized;
-use callboard_domain::endpoints::{Calls, Endpoint, Sample, Worst};
+use callboard_domain::endpoints::{Calls, Endpoint, Sample, Traffic, Worst};
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::sketch::Sketch;
 use callboard_domain::time::Day;
 use callboard_domain::totals::rate;
 use callboard_store::boxed;
 use callboard_store::db::Session;
-use callboard_store::rollups::{self, RunEndpoint};
+use callboard_store::rollups::{self, EndpointDay, RunEndpoint};
 use callboard_store::test_cases;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -232,7 +232,8 @@ pub struct SlowRequest {
 #[derive(Debug, Default)]
 struct Together {
     projects: BTreeSet<ProjectId>,
-    calls: Calls,
+    traffic: Traffic,
+    days: Vec<EndpointDay>,
 }
 
 /// The slowest endpoints of some projects over some days, by the time nine in
@@ -255,27 +256,28 @@ pub async fn slow_endpoints(
     let mut rows: Vec<(i64, Endpoint, Together)> = together
         .into_iter()
         .map(|(endpoint, all)| {
-            let traffic = &all.calls.traffic;
+            let traffic = &all.traffic;
             (quantile(&traffic.sketch, 0.9, traffic.max_ms), endpoint, all)
         })
         .collect();
     rows.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     rows.truncate(query.limit);
 
-    let samples = rows.iter().flat_map(|(_, _, all)| &all.calls.samples);
-    let cases: BTreeSet<i64> = samples.map(|sample| sample.test_case.get()).collect();
+    // Only of what is shown are the slowest requests read.
+    let samples: Vec<Vec<Sample>> = rows.iter().map(|(.., all)| all.slowest()).collect::<Result<_>>()?;
+    let cases: BTreeSet<i64> = samples.iter().flatten().map(|sample| sample.test_case.get()).collect();
     let callers = if cases.is_empty() {
         HashMap::new()
     } else {
         test_cases::get_in(&mut session, projects, cases.into_iter().collect()).await?
     };
-    let items = rows.into_iter().map(|(p90, endpoint, all)| {
-        let slowest = all.calls.samples.iter().filter_map(|sample| {
+    let items = rows.into_iter().zip(samples).map(|((p90, endpoint, all), samples)| {
+        let slowest = samples.iter().filter_map(|sample| {
             let case = callers.get(&sample.test_case)?;
             let test = requesting(sample, case.title.clone());
             Some(SlowRequest { project_id: case.project.get(), test })
         });
-        let traffic = &all.calls.traffic;
+        let traffic = &all.traffic;
         SlowEndpoint {
             requests: traffic.requests,
             p50_duration: quantile(&traffic.sketch, 0.5, traffic.max_ms),
@@ -289,6 +291,24 @@ pub async fn slow_endpoints(
         }
     });
     Ok(items.collect())
+}
+
+impl Together {
+    fn add(&mut self, day: EndpointDay) -> Result<()> {
+        day.add_to(&mut self.traffic)?;
+        self.projects.insert(day.project);
+        self.days.push(day);
+        Ok(())
+    }
+
+    /// The slowest requests of all its days.
+    fn slowest(&self) -> Result<Vec<Sample>> {
+        let mut all = Calls::default();
+        for day in &self.days {
+            all.merge(&Calls { samples: day.slowest()?, ..Calls::default() }, Worst::Slowest);
+        }
+        Ok(all.samples)
+    }
 }
 
 /// What the endpoints with the longest means add up to, however fast they are
@@ -307,12 +327,9 @@ async fn slowest(
         return Ok(all);
     }
     let routes = routes.into_iter().collect();
-    for (project, endpoint, calls) in
-        rollups::endpoints_of_days(session, projects.to_vec(), days, routes).await?
-    {
-        if let Some(together) = all.get_mut(&endpoint) {
-            together.calls.merge(&calls, Worst::Slowest);
-            together.projects.insert(project);
+    for day in rollups::endpoints_of_days(session, projects.to_vec(), days, routes).await? {
+        if let Some(together) = all.get_mut(&day.endpoint) {
+            together.add(day)?;
         }
     }
     Ok(all)

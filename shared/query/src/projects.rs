@@ -298,14 +298,31 @@ pub async fn names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<Pro
     Ok(rows.items.iter().map(ProjectRef::of).collect())
 }
 
-/// The most recently active projects and nothing else about them.
+/// The most recently active projects and nothing of their runs.
 ///
 /// # Errors
 /// [`QueryError::Store`].
-#[boxed]
-pub async fn recent_names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<ProjectRef>> {
-    let rows = page(&mut ctx.store.db().read().await?, scope, None, Sort::default(), None, limit).await?;
-    Ok(rows.items.iter().map(ProjectRef::of).collect())
+pub(crate) async fn recent(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<ProjectRow>> {
+    let mut session = ctx.store.db().read().await?;
+    Ok(page(&mut session, scope, None, Sort::default(), None, limit).await?.items)
+}
+
+/// What failed in a row on the default branch of each of some projects; those
+/// without full runs of it are left out.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub(crate) async fn default_branch_streaks(
+    session: &mut Session,
+    rows: &[ProjectRow],
+) -> Result<HashMap<ProjectId, FailingStreak>> {
+    let telling = Telling::of(session, rows, None).await?;
+    let streaks = rows.iter().filter_map(|row| {
+        let Told { run, streak, .. } = telling.told(row.id);
+        let branch = run?.branch?;
+        (row.default_branch.as_ref() == Some(&branch)).then_some((row.id, streak))
+    });
+    Ok(streaks.collect())
 }
 
 /// Projects with their recent runs, for the home page.

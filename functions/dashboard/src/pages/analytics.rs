@@ -26,6 +26,7 @@ use crate::outcome::{Standing, Tone, Toned};
 use crate::shell::{Section, Shell};
 use crate::text::{day_of, duration, grouped, months_of, percent, points};
 use crate::visit::{Visit, answer};
+use tokio::try_join;
 
 /// Projects and tests each list shows.
 const ROWS: usize = 25;
@@ -213,30 +214,38 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Resul
         limit: ROWS,
     };
     let (ctx, scope) = (&visit.ctx, visit.scope());
-    let portfolio = analytics::portfolio(ctx, scope, &query, today).await?;
     let seen = SeenProjects::load(ctx, scope, &query).await?;
-    let map = analytics::pass_rate_heatmap(ctx, &seen, &query, today).await?;
-    let period = Period::load(ctx, &seen, &query, today).await?;
+    let slow = async {
+        let endpoints = network::slow_endpoints(ctx, &seen, &query, today).await?;
+        // What stands out is about today.
+        let found = if today == visit.now.day() {
+            analytics::insights(ctx, scope, &seen, &query, &endpoints, visit.now).await?
+        } else {
+            Vec::new()
+        };
+        Ok((endpoints, found))
+    };
+    // Each of them reads by itself, and the slowest of them decides how long the page takes.
+    let (portfolio, map, period, open, browsers, leaders, offered, (mut endpoints, found)) = try_join!(
+        analytics::portfolio(ctx, scope, &query, today),
+        analytics::pass_rate_heatmap(ctx, &seen, &query, today),
+        Period::load(ctx, &seen, &query, today),
+        analytics::cluster_landscape(ctx, scope, &seen, &query, today, visit.now),
+        analytics::browser_matrix(ctx, &seen, &query, today),
+        analytics::flaky_leaderboard(ctx, scope, &seen, &query, Sort::Lost, today),
+        projects::names(ctx, scope, OFFERED),
+        slow,
+    )?;
     let wasted = analytics::wasted_time(&period);
-    let open = analytics::cluster_landscape(ctx, scope, &seen, &query, today, visit.now).await?;
-    let browsers = analytics::browser_matrix(ctx, &seen, &query, today).await?;
     let browser_names = names(&browsers.browsers);
-    let mut endpoints = network::slow_endpoints(ctx, &seen, &query, today).await?;
-    let offered = projects::names(ctx, scope, OFFERED).await?;
+    let standouts = placed(found, &portfolio);
     let facets = match asked.project {
         Some(project) => visit.places(visit.caller.authorize(project)?).await?,
         None => Facets::default(),
     };
     let left_out = if portfolio.len() < ROWS { 0 } else { offered.len().saturating_sub(ROWS) };
     let needs_assignment = offered.is_empty() && !scope.may_create_projects();
-    // What stands out is about today.
-    let standouts = if today == visit.now.day() {
-        placed(analytics::insights(ctx, scope, &query, &endpoints, visit.now).await?, &portfolio)
-    } else {
-        Vec::new()
-    };
     endpoints.truncate(ENDPOINTS);
-    let leaders = analytics::flaky_leaderboard(ctx, scope, &seen, &query, Sort::Lost, today).await?;
     answer(&AnalyticsPage {
         filters: asked.bar(&visit, offered, &facets),
         needs_assignment,

@@ -52,9 +52,9 @@ pub async fn browser_matrix(
     let span = query.span(today);
     let mut session = read_session_with_fresh_aggregates_in(ctx, Some(&seen.ids())).await?;
     let mut days = rollups::browser_days(&mut session, seen.keys(), (span.since, span.until)).await?;
-    let mut projects = Vec::with_capacity(seen.0.len());
+    let mut projects = Vec::with_capacity(seen.references.len());
     let mut weights: BTreeMap<String, i64> = BTreeMap::new();
-    for project in &seen.0 {
+    for project in &seen.references {
         let mut of_project = BTreeMap::new();
         for sums in days.remove(&ProjectId(project.id)).unwrap_or_default() {
             if let Some(pass_rate) = rate(sums.passed, sums.passed + sums.failed) {

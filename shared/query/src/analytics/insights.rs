@@ -11,11 +11,9 @@ use callboard_store::rollups::{RunContribution, Windows};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{MOST_PROJECTS, WidgetQuery};
+use super::{SeenProjects, WidgetQuery};
 use crate::clusters::{self, ClusterQuery, ClusterSort, ClusterStatus};
 use crate::network::SlowEndpoint;
-use crate::projects::{FailingStreak, ProjectFilters, Sort};
-use crate::shapes::Project;
 use crate::{Context, Result, timeouts};
 use callboard_ingest::read_session_with_fresh_aggregates_in;
 
@@ -56,7 +54,7 @@ impl InsightItem {
 
 /// What stands out in the projects of a caller, against the equal window
 /// before; ten at most, what concerns more time first. `endpoints` are the
-/// slowest of the same projects and days.
+/// slowest of the projects that are `seen` and the same days.
 ///
 /// # Errors
 /// [`QueryError::Store`](crate::QueryError::Store).
@@ -64,13 +62,12 @@ impl InsightItem {
 pub async fn insights(
     ctx: &Context,
     scope: &Scope,
+    seen: &SeenProjects,
     query: &WidgetQuery,
     endpoints: &[SlowEndpoint],
     now: Timestamp,
 ) -> Result<Vec<InsightItem>> {
-    let (filters, narrowed, today) = (ProjectFilters::default(), query.scope(scope), now.day());
-    let found = crate::projects::list(ctx, &narrowed, &filters, Sort::default(), None, MOST_PROJECTS).await?;
-    let ids: Vec<ProjectId> = found.items.iter().map(|item| ProjectId(item.reference.id)).collect();
+    let (narrowed, today, ids) = (query.scope(scope), now.day(), seen.ids());
     let mut session = read_session_with_fresh_aggregates_in(ctx, Some(&ids)).await?;
     let mut all: Vec<(Standout, InsightItem)> = Vec::new();
     let mut add = |standout: Standout, subject: &str, to: Option<String>, project: Option<i64>| {
@@ -82,11 +79,12 @@ pub async fn insights(
         ids.iter().filter(|id| windows.get(id).is_some_and(|of| of.now.totals.timed_out_tests > 0));
     let timed_out = timed_out.map(|id| id.get()).collect();
     let savings = timeouts::savings(&mut session, timed_out, &query.lane).await?;
+    let streaks = crate::projects::default_branch_streaks(&mut session, &seen.rows).await?;
     drop(session);
     let (mut tests_ms, mut tests) = (0, 0);
-    for project in &found.items {
-        let (reference, streak) = (&project.reference, streak(project));
+    for reference in &seen.references {
         let id = ProjectId(reference.id);
+        let streak = streaks.get(&id).copied().unwrap_or_default();
         let Windows { now: sums, before } = windows.get(&id).copied().unwrap_or_default();
         tests_ms += sums.tests_ms;
         tests += sums.totals.total_tests;
@@ -150,15 +148,5 @@ const fn window(sums: &RunContribution) -> WindowSums {
         run_ms: sums.run_ms,
         wasted_ms: sums.wasted_ms + sums.lost_ms,
         regressions: sums.new_regressions,
-    }
-}
-
-/// What failed in a row on the default branch of a project.
-fn streak(project: &Project) -> FailingStreak {
-    let branch = project.telling_run.as_ref().and_then(|run| run.branch.as_ref());
-    if branch.is_some() && branch == project.default_branch.as_ref() {
-        project.streak
-    } else {
-        FailingStreak::default()
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_domain::endpoints::{Calls, Endpoint, MAX_ENDPOINTS, Traffic, Worst};
+use callboard_domain::endpoints::{Calls, Endpoint, MAX_ENDPOINTS, Sample, Traffic, Worst};
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::sketch::{Sketch, bucket_of};
 use callboard_domain::time::Day;
@@ -395,9 +395,50 @@ pub async fn slowest_endpoints(
     names(&session.all(&SLOWEST, args![projects, since, until, limit]).await?)
 }
 
+/// What one endpoint of a project did on a day. Its durations and requests are
+/// read when they are needed: of most days they are not.
+#[derive(Debug)]
+pub struct EndpointDay {
+    /// The project.
+    pub project: ProjectId,
+    /// The endpoint.
+    pub endpoint: Endpoint,
+    traffic: Traffic,
+    sketch: Vec<u8>,
+    slowest: String,
+}
+
+impl EndpointDay {
+    fn read(row: &Row) -> Result<Self> {
+        let mut r = row.reader();
+        let endpoint = Endpoint { method: r.text()?, route: r.text()? };
+        let (requests, errors, sum_ms, max_ms) = (r.int()?, r.int()?, r.int()?, r.int()?);
+        let traffic = Traffic { requests, errors, sum_ms, max_ms, ..Traffic::default() };
+        let (sketch, slowest) = (r.bytes()?, r.text()?);
+        Ok(Self { project: ProjectId(r.int()?), endpoint, traffic, sketch, slowest })
+    }
+
+    /// Adds its requests to others; statuses are not known.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] for durations that cannot be read.
+    pub fn add_to(&self, sums: &mut Traffic) -> Result<()> {
+        sums.merge(&self.traffic);
+        let added = sums.sketch.merge_encoded(&self.sketch);
+        added.ok_or(StoreError::Damaged("the durations of an endpoint"))
+    }
+
+    /// Its slowest requests.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when they cannot be read.
+    pub fn slowest(&self) -> Result<Vec<Sample>> {
+        parsed(&self.slowest)
+    }
+}
+
 /// What some endpoints of some projects did from one day to another, day by
-/// day, with their slowest requests; statuses are not known. Endpoints that
-/// share a route with one that is asked for may come along.
+/// day. Endpoints that share a route with one that is asked for may come along.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -406,15 +447,9 @@ pub async fn endpoints_of_days(
     projects: Vec<i64>,
     (since, until): (Day, Day),
     routes: Vec<String>,
-) -> Result<Vec<(ProjectId, Endpoint, Calls)>> {
+) -> Result<Vec<EndpointDay>> {
     let rows = session.all(&OF_DAYS, args![projects, since, until, routes]).await?;
-    rows.iter()
-        .map(|row| {
-            let mut r = row.reader();
-            let (endpoint, calls) = read_day(&mut r)?;
-            Ok((ProjectId(r.int()?), endpoint, calls))
-        })
-        .collect()
+    rows.iter().map(EndpointDay::read).collect()
 }
 
 fn read_run(row: &Row) -> Result<RunEndpoint> {

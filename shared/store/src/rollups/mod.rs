@@ -19,7 +19,7 @@ pub use catalogue::{
 };
 pub use days::{DayDelta, DaySpan, RunContribution, TestDays, add_project_day, add_test_days, test_days};
 pub use endpoints::{
-    EndpointPlace, RunEndpoint, add_endpoints, endpoints_of_days, of_run as endpoints_of_run,
+    EndpointDay, EndpointPlace, RunEndpoint, add_endpoints, endpoints_of_days, of_run as endpoints_of_run,
     restore_endpoints, slowest_endpoints, subtract_endpoints, take_back_endpoints,
 };
 pub use portfolio::{DecidedDay, LaneOfEach, Windows, days_together, decided_days, windows_of_each};

@@ -215,6 +215,7 @@ async fn questions(history: &History) -> Result<Vec<Question>> {
     get("flaky tests, 30 runs", format!("/api/projects/{project}/flaky-tests?runs=30"));
     get("slow tests", format!("/api/projects/{project}/slow-tests"));
     get("performance", format!("/api/projects/{project}/performance"));
+    get("performance, 200 runs", format!("/api/projects/{project}/performance?limit=200"));
     get("spec health", format!("/api/projects/{project}/spec-health"));
     get("spec health, 90 days", format!("/api/projects/{project}/spec-health?days=90"));
     get("timeout opportunities", format!("/api/projects/{project}/timeout-opportunities"));
