@@ -91,6 +91,16 @@ const STYLES: &str = concat!(
     include_str!("../assets/styles/retention.css"),
 );
 
+/// Scripts that write text of others into the page, after what shows it.
+macro_rules! with_visible_text {
+    ($($script:literal),+) => {
+        concat!(
+            include_str!("../assets/scripts/visible-text.js"),
+            $(include_str!(concat!("../assets/scripts/", $script, ".js"))),+
+        )
+    };
+}
+
 impl Asset {
     const ALL: [Self; 22] = [
         Self::Styles,
@@ -174,26 +184,21 @@ impl Asset {
         match self {
             Self::Styles => STYLES,
             Self::Theme => include_str!("../assets/scripts/theme.js"),
-            Self::Page => include_str!("../assets/scripts/page.js"),
+            Self::Page => with_visible_text!("page"),
             Self::Visits => include_str!("../assets/scripts/visits.js"),
-            Self::Palette => include_str!("../assets/scripts/palette.js"),
+            Self::Palette => with_visible_text!("palette"),
             Self::Grid => include_str!("../assets/scripts/grid.js"),
             Self::Chart => include_str!("../assets/scripts/chart.js"),
-            Self::FormApi => include_str!("../assets/scripts/form-api.js"),
-            Self::Dialogs => include_str!("../assets/scripts/dialogs.js"),
-            Self::Chooser => include_str!("../assets/scripts/chooser.js"),
+            Self::FormApi => with_visible_text!("form-api"),
+            Self::Dialogs => with_visible_text!("dialogs"),
+            Self::Chooser => with_visible_text!("chooser"),
             Self::Bulk => include_str!("../assets/scripts/bulk.js"),
-            Self::Export => include_str!("../assets/scripts/export.js"),
+            Self::Export => with_visible_text!("export"),
             Self::Save => include_str!("../assets/scripts/save.js"),
             Self::Retention => include_str!("../assets/scripts/retention.js"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
-            Self::Live => {
-                concat!(
-                    include_str!("../assets/scripts/shared-stream.js"),
-                    include_str!("../assets/scripts/live.js")
-                )
-            }
+            Self::Live => with_visible_text!("shared-stream", "live"),
             Self::Later => include_str!("../assets/scripts/later.js"),
             Self::Pictures => include_str!("../assets/scripts/pictures.js"),
             Self::Icons => include_str!("../assets/icons.svg"),

@@ -20,20 +20,17 @@ function narrow(chooser, text) {
   chooser.querySelector('[data-none]').hidden = shownCount(chooser) > 0;
 }
 
-/** Characters that reorder text as marks, as the pages show them. */
-const visible = (text) => String(text).replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/g, (char) => `⟦U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟧`);
-
 /** Adds what the service found and the page does not have. */
 function add(chooser, items) {
   const list = chooser.querySelector('[data-list]');
   const known = new Set([...list.querySelectorAll('input')].map((input) => input.value));
   const template = chooser.querySelector('template').content;
   for (const item of items) {
-    if (known.has(String(item.id)) || item.role === chooser.dataset.except) continue;
+    if (known.has(String(item.id)) || (item.role !== undefined && item.role === chooser.dataset.except)) continue;
     const row = template.cloneNode(true);
     const input = row.querySelector('input');
     input.value = item.id;
-    for (const place of row.querySelectorAll('[data-from]')) place.textContent = visible(item[place.dataset.from] ?? '');
+    for (const place of row.querySelectorAll('[data-from]')) place.textContent = visible(item[place.dataset.from]);
     list.append(row);
   }
 }

@@ -6,7 +6,7 @@ function open(button) {
   const dialog = document.getElementById(button.dataset.opens);
   const form = dialog.querySelector('form[data-api]');
   if (button.dataset.call) form.dataset.api = button.dataset.call;
-  for (const place of dialog.querySelectorAll('[data-subject-here]')) place.textContent = button.dataset.subject;
+  for (const place of dialog.querySelectorAll('[data-subject-here]')) place.textContent = visible(button.dataset.subject);
   const message = form?.querySelector('[data-message]');
   if (message) message.hidden = true;
   dialog.showModal();

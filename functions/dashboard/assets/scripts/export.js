@@ -6,7 +6,7 @@ const GIVE_UP_MS = 600_000;
 
 function say(form, text, kind) {
   const place = form.querySelector('[data-message]');
-  place.textContent = text;
+  place.textContent = visible(text);
   place.dataset.kind = kind;
   place.hidden = false;
 }

@@ -60,7 +60,7 @@ function messageAt(form) {
 
 function say(form, text, kind) {
   const place = messageAt(form);
-  place.textContent = text;
+  place.textContent = visible(text);
   place.dataset.kind = kind;
   place.hidden = text === '';
 }
@@ -79,7 +79,7 @@ function complain(field, text) {
   const error = document.createElement('p');
   error.className = 'field-error';
   error.id = `${field.id}-error`;
-  error.textContent = text;
+  error.textContent = visible(text);
   (field.closest('.form-field') ?? field).append(error);
   field.setAttribute('aria-invalid', 'true');
   field.setAttribute('aria-describedby', `${field.getAttribute('aria-describedby') ?? ''} ${error.id}`.trim());
@@ -145,7 +145,7 @@ function at(answer, path) {
 /** Shows what is shown once, in the place of the form. */
 function show(form, answer) {
   const place = document.getElementById(form.dataset.shows);
-  for (const slot of place.querySelectorAll('[data-value]')) slot.textContent = at(answer, slot.dataset.value) ?? '';
+  for (const slot of place.querySelectorAll('[data-value]')) slot.textContent = visible(at(answer, slot.dataset.value));
   for (const part of place.querySelectorAll('[data-if]')) part.hidden = !at(answer, part.dataset.if);
   for (const part of place.querySelectorAll('[data-unless]')) part.hidden = Boolean(at(answer, part.dataset.unless));
   form.hidden = true;
@@ -246,7 +246,7 @@ function sayWhatHappened() {
     form.querySelector('button[type="submit"]')?.focus({ preventScroll: true });
     bringIntoView(messageAt(form));
   } else if (top) {
-    top.textContent = words;
+    top.textContent = visible(words);
     if (undo) {
       top.append(offerUndo(undo));
       setUp();

@@ -143,7 +143,8 @@ function follow(address, after, told, lost) {
 }
 
 function setText(element, text) {
-  if (element && element.textContent !== text) element.textContent = text;
+  const shown = visible(text);
+  if (element && element.textContent !== shown) element.textContent = shown;
 }
 
 /** What each worker is at. Steps do not say their shard, so they go to whoever runs their test. */
@@ -174,7 +175,7 @@ function workerList(list) {
       if (!isWorker(data)) return;
       const row = rowOf(data);
       row.title = data.title;
-      row.item.title = [...(data.suitePath ?? []), data.title].join(' › ');
+      row.item.title = visible([...(data.suitePath ?? []), data.title].join(' › '));
       setText(row.test, data.title);
       setText(row.step, '');
       list.hidden = false;

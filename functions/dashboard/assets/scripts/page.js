@@ -192,7 +192,7 @@ function rememberPages() {
 
 function say(text) {
   const said = document.getElementById('said');
-  said.textContent = text;
+  said.textContent = visible(text);
   said.hidden = false;
 }
 

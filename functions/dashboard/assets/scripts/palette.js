@@ -51,9 +51,6 @@ function icon(name) {
   return mark;
 }
 
-/** Characters that reorder text as marks, as the pages show them. */
-const visible = (text) => text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/g, (char) => `⟦U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟧`);
-
 function element(tag, className, text) {
   const made = document.createElement(tag);
   made.className = className;
@@ -155,7 +152,7 @@ function fitting(text, groups) {
 
 function tell(text) {
   note.ariaLive = 'polite';
-  note.textContent = text;
+  note.textContent = visible(text);
 }
 
 /** Until the answer arrives there is what fits of the one before. */
