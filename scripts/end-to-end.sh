@@ -158,6 +158,8 @@ provider() {
 case "$engine" in
   sqlite)
     drive e2e CALLBOARD_URL="$open" faults.mjs capture.mjs pages.mjs
+    drive_anew retention "" e2e "CALLBOARD_URL={address}" retention.mjs
+    drive_anew demo SERVICE_DEMO=true e2e "CALLBOARD_URL={address}" demo.mjs
     drive_anew bidi "${signed_in[*]} SERVICE_RATE_LIMITS=off" e2e "CALLBOARD_ACCOUNTS_URL={address}" bidi.mjs
     drive e2e "CALLBOARD_URL=$open CHROMIUM_PATH=$browser" isolation.mjs
     # Where uploaded pages have a host of their own, and where they have none.
