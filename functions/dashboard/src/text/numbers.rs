@@ -51,16 +51,16 @@ pub(crate) fn grouped(number: i64) -> String {
     text
 }
 
-/// `98.5 %`. Only everything is 100 %, and only nothing is 0 %.
+/// `98.5%`. Only everything is 100%, and only nothing is 0%.
 pub(crate) fn percent(rate: f64) -> String {
     let text = percent_number(rate);
-    format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
+    format!("{}%", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// `98.5 %`, `100.0 %`: as one of a column, where digits of one weight stand
+/// `98.5%`, `100.0%`: as one of a column, where digits of one weight stand
 /// below each other.
 pub(crate) fn column_percent(rate: f64) -> String {
-    format!("{}\u{a0}%", percent_number(rate))
+    format!("{}%", percent_number(rate))
 }
 
 /// `−7.1 points`: a difference of rates, with its sign.
@@ -116,11 +116,11 @@ mod tests {
     #[test]
     fn only_everything_is_a_hundred_percent() {
         for (rate, text) in
-            [(1.0, "100 %"), (0.9999, "99.9 %"), (0.985, "98.5 %"), (0.0001, "0.1 %"), (0.0, "0 %")]
+            [(1.0, "100%"), (0.9999, "99.9%"), (0.985, "98.5%"), (0.0001, "0.1%"), (0.0, "0%")]
         {
             assert_eq!(plain(&percent(rate)), text);
         }
-        for (rate, text) in [(1.0, "100.0 %"), (0.9999, "99.9 %"), (0.985, "98.5 %"), (0.0, "0.0 %")] {
+        for (rate, text) in [(1.0, "100.0%"), (0.9999, "99.9%"), (0.985, "98.5%"), (0.0, "0.0%")] {
             assert_eq!(plain(&column_percent(rate)), text);
         }
         assert_eq!(plain(&grouped(1_234_567)), "1 234 567");

@@ -23,9 +23,9 @@ pub(crate) const fn role_means(role: Role) -> &'static str {
 /// What a key may be used for, as people read it.
 pub(crate) const fn permission(permission: KeyPermission) -> &'static str {
     match permission {
-        KeyPermission::Full => "Everything its owner may do",
-        KeyPermission::Ingest => "Sending results",
-        KeyPermission::Read => "Reading",
+        KeyPermission::Full => "Full access",
+        KeyPermission::Ingest => "Send results",
+        KeyPermission::Read => "Read",
         KeyPermission::Metrics => "Metrics",
     }
 }

@@ -337,15 +337,15 @@ fn verdict(detail: &ExecutionDetail) -> Option<String> {
     let on = run.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
     let place = run.environment.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
     let is_known = detail.cluster.as_ref().is_some_and(|cluster| !cluster.is_new);
-    let elsewhere = if is_known { " Its cause is known from earlier runs, though." } else { "" };
+    let elsewhere = if is_known { " Its cause is a known failure." } else { "" };
     if item.is_new_regression {
-        Some(format!("New failure here: the test passed the last time it ran{on}{place}.{elsewhere}"))
+        Some(format!("New failure: last run passed{on}{place}.{elsewhere}"))
     } else if item.is_new_flaky {
-        Some(format!("Newly flaky here: the test passed at once the last time it ran{on}{place}.{elsewhere}"))
+        Some(format!("Newly flaky: passed first time last run{on}{place}.{elsewhere}"))
     } else if item.is_fixed {
-        Some(format!("Recovered: the test failed the last time it ran{on}{place}."))
+        Some(format!("Recovered: failed last run{on}{place}."))
     } else if item.expected_failure {
-        Some("The test is marked as expected to fail.".to_owned())
+        Some("Marked as expected to fail.".to_owned())
     } else {
         None
     }

@@ -149,12 +149,10 @@ impl Told {
         }
         Some(match self.network.status {
             TraceStatus::NoTrace => "This attempt has no trace.",
-            TraceStatus::TooLarge => "The trace is too large to be read here; the viewer opens it.",
-            TraceStatus::Unsupported => {
-                "The trace cannot be read: it is damaged, or made in a way this version does not know."
-            }
+            TraceStatus::TooLarge => "This trace is too large for the summary. Open it in the viewer.",
+            TraceStatus::Unsupported => "The trace is damaged or has an unsupported format.",
             TraceStatus::Ok | TraceStatus::NoData => {
-                "The trace holds no requests, no console lines and no page."
+                "The trace has no requests, console messages or page snapshot."
             }
         })
     }

@@ -9,19 +9,19 @@ use crate::components::{PatchLine, patch_lines};
 use crate::text::duration;
 
 /// What is read where nothing speaks for any verdict.
-const UNCLEAR: &str = "Not clear yet";
+const UNCLEAR: &str = "Unclear";
 
 /// A verdict as people read it, with the class of its tag.
 pub(crate) fn verdict_words(verdict: &str) -> (&'static str, &'static str) {
     match verdict {
         "outage" => ("Outage", "flaky-tag"),
-        "locator-drift" => ("The page changed under its locator", "failed-tag"),
+        "locator-drift" => ("Locator no longer matches the page", "failed-tag"),
         "environment" => ("Environment", "flaky-tag"),
         "known-cluster" => ("Known failure", ""),
-        "app-error" => ("Error of the application", "failed-tag"),
+        "app-error" => ("Application error", "failed-tag"),
         "likely-flake" => ("Probably flaky", "flaky-tag"),
         "likely-regression" => ("Probably a regression", "failed-tag"),
-        "test-bug" => ("Error of the test", ""),
+        "test-bug" => ("Test error", ""),
         _ => (UNCLEAR, ""),
     }
 }
@@ -127,9 +127,9 @@ impl Healing {
     /// What the panel is about.
     pub(crate) const fn heading(&self) -> &'static str {
         match (&self.refusal, &self.advice) {
-            (Some(_), _) => "Another locator would not help",
-            (None, Some(_)) => "A locator that works",
-            (None, None) => "Locators that may work",
+            (Some(_), _) => "Changing the locator will not help",
+            (None, Some(_)) => "Suggested locator",
+            (None, None) => "Possible locators",
         }
     }
 }
@@ -137,11 +137,11 @@ impl Healing {
 /// How a locator is known, in words.
 const fn known_from(source: HealingSource) -> Option<&'static str> {
     match source {
-        HealingSource::PriorRun => Some("It stood for this element in an earlier run."),
-        HealingSource::ElementMatch => Some("It finds the element that the test found before."),
-        HealingSource::Fingerprint => Some("It works where the test uses the same locator elsewhere."),
-        HealingSource::CrossTest => Some("It is known from another test with the same locator."),
-        HealingSource::AriaSnapshot => Some("Its role and name fit what the test looks for."),
+        HealingSource::PriorRun => Some("Matched this element in an earlier run."),
+        HealingSource::ElementMatch => Some("Matches the element found in earlier runs."),
+        HealingSource::Fingerprint => Some("Works elsewhere in this test."),
+        HealingSource::CrossTest => Some("Used by another test with the same locator."),
+        HealingSource::AriaSnapshot => Some("Role and name match what the test looks for."),
         HealingSource::None => None,
     }
 }
@@ -151,17 +151,17 @@ fn refusal(page: &OtherPage) -> String {
     match page {
         OtherPage::Error(path, status) => {
             format!(
-                "The server answered `{path}` with {status}, so the test saw an error page. Look at the request, not at the locator."
+                "The server answered `{path}` with {status}; the test saw an error page. Check the request, not the locator."
             )
         }
         OtherPage::Login(path) => {
             format!(
-                "The test was on the login page `{path}`. Look at why it was not signed in, not at the locator."
+                "The test was on the login page `{path}`. Check why it was not signed in, not the locator."
             )
         }
         OtherPage::Elsewhere(path) => {
             format!(
-                "The test was on `{path}`, which it did not open when it last passed. Look at why it came there, not at the locator."
+                "The test was on `{path}`, a page it did not open when it last passed. Check the navigation, not the locator."
             )
         }
     }

@@ -119,7 +119,7 @@ pub(super) async fn tab(
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
     if asked.against == Against::Run(run) {
-        return Err(ApiError::invalid_query("with", "A run can only be compared with another one."));
+        return Err(ApiError::invalid_query("with", "Select a different run to compare with."));
     }
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     // What did not change is shown when it is asked for.

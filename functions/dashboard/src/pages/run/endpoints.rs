@@ -94,7 +94,7 @@ pub(super) async fn tab(
 
 /// A status as people read it; 0 stands for no answer.
 fn status_word(code: &u16) -> String {
-    if *code == 0 { "no answer".to_owned() } else { code.to_string() }
+    if *code == 0 { "no response".to_owned() } else { code.to_string() }
 }
 
 /// Whether a request with this status went wrong.

@@ -31,10 +31,10 @@ const FILES: usize = 500;
 
 /// The orders with their words in the address.
 const ORDERS: [(&str, &str, Sort); 4] = [
-    ("trouble", "Trouble first", Sort::Trouble),
+    ("trouble", "Failed first", Sort::Trouble),
     ("file", "By file", Sort::File),
     ("duration", "Longest first", Sort::Duration),
-    ("started", "In order of start", Sort::StartedAt),
+    ("started", "By start time", Sort::StartedAt),
 ];
 /// Outcomes one can ask for.
 pub(super) const OUTCOMES: [(&str, &str); 6] = [

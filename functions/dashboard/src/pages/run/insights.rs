@@ -57,12 +57,12 @@ impl List {
         let is_merged = self.count > 0 && self.tests.len() < self.named;
         let part = || format!("{} of {}", self.named, grouped(self.count));
         match (is_cut, is_merged) {
-            (true, true) => Some(format!("{}; each browser counts by itself.", part())),
+            (true, true) => Some(format!("{}, counted per browser.", part())),
             (true, false) if self.tells == Tells::Duration => {
-                Some(format!("The {} that changed most, of {}.", self.named, grouped(self.count)))
+                Some(format!("Top {} of {}", self.named, grouped(self.count)))
             }
             (true, false) => Some(format!("{}.", part())),
-            (false, true) => Some("Each browser counts by itself.".to_owned()),
+            (false, true) => Some("Counted per browser.".to_owned()),
             (false, false) => None,
         }
     }
@@ -172,7 +172,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "new",
             "New failures",
-            "They passed the last time they ran on this branch and in this environment.",
+            "Passed last run on this branch and environment.",
             "failed-text",
             found.new_regressions.take(),
             counts.new_regressions,
@@ -181,7 +181,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "recurring",
             "Still failing",
-            "They failed the last time they ran on this branch and in this environment as well.",
+            "Also failed last run on this branch and environment.",
             "failed-text",
             found.recurrences.take(),
             counts.recurrences,
@@ -190,7 +190,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "newly-flaky",
             "Newly flaky",
-            "They passed at the first attempt the last time they ran here, and only on a retry now.",
+            "Passed first time last run; needed a retry this time.",
             "flaky-text",
             found.new_flaky.take(),
             counts.new_flaky,
@@ -199,7 +199,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "recovered",
             "Recovered",
-            "They failed the last time they ran on this branch and in this environment.",
+            "Failed last run on this branch and environment.",
             "passed-text",
             found.recovered.take(),
             counts.recovered,
@@ -208,7 +208,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "slower",
             "Slower",
-            "Against the median of their earlier passes.",
+            "Compared with their median passing duration",
             "",
             found.most_regressed.take(),
             counts.regressed,
@@ -217,7 +217,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "faster",
             "Faster",
-            "Against the median of their earlier passes.",
+            "Compared with their median passing duration",
             "",
             found.most_improved.take(),
             counts.improved,
@@ -226,7 +226,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "flaky",
             "Passed on a retry",
-            "Every retry costs time and trust.",
+            "",
             "flaky-text",
             Some(std::mem::take(&mut found.flaky_on_retry)),
             Some(counts.flaky_on_retry),
@@ -235,7 +235,7 @@ fn lists(found: &mut RunInsights) -> Vec<List> {
         of(
             "slowest",
             "Slowest",
-            "By the last attempt, whatever its outcome.",
+            "By last attempt, any outcome",
             "",
             Some(std::mem::take(&mut found.slowest_tests)),
             None,
