@@ -84,7 +84,7 @@ pub(crate) fn error_type_word(kind: &str) -> &'static str {
     match kind {
         "timeout" => "Timeout",
         "assertion" => "Assertion",
-        "strict-mode" => "Several elements",
+        "strict-mode" => "Ambiguous locator",
         "navigation" => "Navigation",
         "crash" => "Crash",
         _ => "Other",

@@ -94,11 +94,11 @@ impl PolicyForm {
             is_default: false,
             rules: Vec::new(),
             counts: [
-                count("policy.maxFailed", "Failed tests", "Without those in quarantine.", policy.max_failed),
+                count("policy.maxFailed", "Failed tests", "Excluding quarantined tests.", policy.max_failed),
                 count(
                     "policy.maxNewRegressions",
                     "New failures",
-                    "Tests that passed the last time they ran.",
+                    "Tests that passed in their last run.",
                     policy.max_new_regressions,
                 ),
                 count(
@@ -110,7 +110,7 @@ impl PolicyForm {
                 count(
                     "policy.maxQuarantined",
                     "Tests in quarantine",
-                    "So that setting aside does not become a habit.",
+                    "Limits how many tests can be quarantined.",
                     policy.max_quarantined,
                 ),
             ],
@@ -120,13 +120,13 @@ impl PolicyForm {
             flags: [
                 Flag {
                     key: "policy.failOnNewCluster",
-                    label: "A failure nobody has seen before",
+                    label: "A new failure cause",
                     is_set: policy.fail_on_new_cluster,
                 },
                 Flag { key: "policy.failOnFlaky", label: "Any flaky test", is_set: policy.fail_on_flaky },
                 Flag {
                     key: "policy.requireBaseline",
-                    label: "Nothing green to compare with",
+                    label: "No passing baseline",
                     is_set: policy.require_baseline,
                 },
             ],
@@ -159,15 +159,15 @@ fn in_words(policy: &Policy) -> Vec<String> {
     let flag = |is_set: bool, words: &str| is_set.then(|| words.to_owned());
     let tags = policy.require_tags.iter().map(|tag| format!("a failed @{tag} test"));
     let rules = [
-        flag(!policy.allow_run_errors, "an error outside of the tests"),
+        flag(!policy.allow_run_errors, "an error outside tests"),
         above(policy.max_failed, "failed test", "failed tests"),
         above(policy.max_new_regressions, "new failure", "new failures"),
         above(policy.max_new_flaky, "newly flaky test", "newly flaky tests"),
         above(policy.max_quarantined, "test in quarantine", "tests in quarantine"),
         policy.min_pass_rate.map(|rate| format!("less than {} passed", percent(rate))),
-        flag(policy.fail_on_new_cluster, "a failure nobody has seen before"),
+        flag(policy.fail_on_new_cluster, "a new failure cause"),
         flag(policy.fail_on_flaky, "any flaky test"),
-        flag(policy.require_baseline, "nothing green to compare with"),
+        flag(policy.require_baseline, "no passing baseline"),
     ];
     rules.into_iter().flatten().chain(tags).collect()
 }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(
             words,
             [
-                "an error outside of the tests",
+                "an error outside tests",
                 "more than 3 failed tests",
                 "any new failure",
                 "less than 98.5 % passed",

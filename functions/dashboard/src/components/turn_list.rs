@@ -36,7 +36,7 @@ impl HtmlSafe for TurnList {}
 
 impl TurnList {
     /// What its marks on a chart stand for.
-    pub(crate) const MARKS: &'static str = "broke or repaired";
+    pub(crate) const MARKS: &'static str = "broke or fixed";
 
     /// The turns of a test, oldest execution first. What happened in one run in
     /// several browser projects is one turn.
@@ -82,7 +82,7 @@ impl TurnList {
 
 impl Turn {
     const fn word(&self) -> &'static str {
-        if self.is_repair { "Repaired" } else { "Broke" }
+        if self.is_repair { "Fixed" } else { "Broke" }
     }
 
     fn spoken(&self) -> String {

@@ -88,15 +88,15 @@ fn words(change: &FieldChange) -> Option<String> {
     Some(match (change.field, after) {
         ("status", Some("open")) => "reopened".to_owned(),
         ("status", Some(status)) => status.to_owned(),
-        ("assignee", Some(who)) => format!("given to {who}"),
-        ("assignee", None) => "given to nobody".to_owned(),
+        ("assignee", Some(who)) => format!("assigned to {who}"),
+        ("assignee", None) => "unassigned".to_owned(),
         ("title", Some(title)) => format!("named “{title}”"),
-        ("title", None) => "name taken away".to_owned(),
+        ("title", None) => "name removed".to_owned(),
         ("snoozedUntil", Some(until)) => {
             let day = Timestamp::parse_iso(until).map_or_else(|| until.to_owned(), date_of);
-            format!("put off until {day}")
+            format!("snoozed until {day}")
         }
-        ("snoozedUntil", None) => "no longer put off".to_owned(),
+        ("snoozedUntil", None) => "unsnoozed".to_owned(),
         ("baseCommit", Some(commit)) => format!("compared from commit {}", short_commit(commit)),
         ("baseCommit", None) => "compared from the last green run".to_owned(),
         _ => return None,
@@ -131,7 +131,7 @@ mod tests {
             ("snoozedUntil", Some("2026-01-31T10:00:00.000Z")),
         ]));
         let event = event.unwrap();
-        assert!(event.sentence.starts_with("Resolved, given to bo, put off until "), "{}", event.sentence);
+        assert!(event.sentence.starts_with("Resolved, given to bo, snoozed until "), "{}", event.sentence);
         assert!(!event.sentence.contains('T'), "{}", event.sentence);
         assert_eq!((event.note.as_deref(), event.class), (Some("Fixed by #7"), "passed"));
         assert_eq!(Event::of(changed(&[("note", Some("later"))])).unwrap().sentence, "Note changed");

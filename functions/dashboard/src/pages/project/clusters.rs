@@ -114,7 +114,7 @@ impl Asked {
         let people = people.iter().map(|each| Choice::new(each.value.clone(), each.label.clone()));
         let people = [Choice::new(NOBODY, "Nobody")].into_iter().chain(people);
         let put_off = self.put_off.map(|put_off| if put_off { "yes" } else { "no" }.to_owned());
-        let put_offs = [Choice::new("no", "Not put off"), Choice::new("yes", "Put off")];
+        let put_offs = [Choice::new("no", "Not snoozed"), Choice::new("yes", "Snoozed")];
         let bar = FilterBar::new(&visit.address, &["tab", "sort", "status"])
             .search("q", "Search clusters", self.text.as_ref())
             .choice("status", "Status", states, self.status);
@@ -125,8 +125,8 @@ impl Asked {
             _ => bar.narrowed_by("status", "Status", "Open", ALL),
         };
         bar.select("kind", "Kind", "Any kind", kinds, self.kind.map(str::to_owned).as_slice())
-            .select("assignee", "Looked after by", "Looked after by anyone", people, self.assignee.as_slice())
-            .select("snoozed", "Put off", "Put off or not", put_offs, put_off.as_slice())
+            .select("assignee", "Assignee", "Any assignee", people, self.assignee.as_slice())
+            .select("snoozed", "Snoozed", "Snoozed: any", put_offs, put_off.as_slice())
             .order(orders, self.sort_word())
     }
 }

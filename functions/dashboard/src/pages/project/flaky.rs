@@ -78,7 +78,7 @@ impl Asked {
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         let causes = RootCause::ALL.map(|cause| Choice::new(cause.as_str(), cause_word(cause.as_str())));
         let orders = [
-            Choice::new("score", "Surest first"),
+            Choice::new("score", "Highest confidence"),
             Choice::new("impact", "Most expensive first"),
             Choice::new("lost", "Most time lost first"),
         ];

@@ -152,8 +152,8 @@ fn by_day(series: Series, runs: &[RunItem]) -> Series {
 fn of_tests(runs: &[RunItem]) -> Series {
     let lines = [
         LineOf { name: "Median", values: runs.iter().map(|run| run.p50_test_duration).collect() },
-        LineOf { name: "90 % within", values: runs.iter().map(|run| run.p90_test_duration).collect() },
-        LineOf { name: "95 % within", values: runs.iter().map(|run| run.p95_test_duration).collect() },
+        LineOf { name: "p90", values: runs.iter().map(|run| run.p90_test_duration).collect() },
+        LineOf { name: "p95", values: runs.iter().map(|run| run.p95_test_duration).collect() },
     ];
     by_day(Series::new("Duration of a test", points(runs), &lines, duration), runs)
 }
@@ -170,13 +170,12 @@ fn of_runs(runs: &[RunItem]) -> Series {
         },
     ];
     let series = by_day(Series::new("Duration of a run", points(runs), &lines, duration), runs);
-    [(50, "median"), (90, "90 % within"), (95, "95 % within")].into_iter().fold(
-        series,
-        |series, (share, name)| match nearest_rank(&walls, share) {
+    [(50, "median"), (90, "p90"), (95, "p95")].into_iter().fold(series, |series, (share, name)| {
+        match nearest_rank(&walls, share) {
             Some(wall) => series.measure(name, duration(wall)),
             None => series,
-        },
-    )
+        }
+    })
 }
 
 /// How a trend of durations reads, and its class.
