@@ -29,7 +29,7 @@ impl FromQuery for Asked {
             return Ok(Self { notice: Some(Notice { kind: "error", text: refusal.to_string() }) });
         }
         let is_linked = query.text("linked")?.is_some();
-        let linked = || Notice { kind: "done", text: "The provider is connected.".to_owned() };
+        let linked = || Notice { kind: "done", text: "Provider connected.".to_owned() };
         Ok(Self { notice: is_linked.then(linked) })
     }
 }
@@ -75,9 +75,7 @@ pub(crate) async fn account(
         return notice(&NoticePage {
             is_demo: visit.is_demo,
             title: "No account",
-            sentence: "Signing in is switched off here: everyone who reaches this address is an administrator, and nobody \
-                       has an account of their own."
-                .into(),
+            sentence: "Sign-in is off: everyone who can reach this service is an administrator.".into(),
             href: "/settings/users",
             leads_to: "All accounts",
         });
@@ -104,10 +102,10 @@ pub(crate) async fn account(
 
 fn reach(scope: &Scope) -> String {
     match scope.projects().as_deref() {
-        None => "You reach all projects".to_owned(),
-        Some([]) => "No project is assigned to you yet; an administrator can assign some".to_owned(),
-        Some([_]) => "You reach one project".to_owned(),
-        Some(projects) => format!("You reach {} projects", projects.len()),
+        None => "Access: all projects".to_owned(),
+        Some([]) => "Access: no projects yet; ask an administrator".to_owned(),
+        Some([_]) => "Access: 1 project".to_owned(),
+        Some(projects) => format!("Access: {} projects", projects.len()),
     }
 }
 

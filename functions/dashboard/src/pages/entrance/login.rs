@@ -177,7 +177,7 @@ pub(crate) async fn login(
                 title: "No new sign-in",
                 sentence: refusal.sentence().into(),
                 href: "/",
-                leads_to: "Go on to Callboard",
+                leads_to: "Continue to Callboard",
             }),
         };
     }

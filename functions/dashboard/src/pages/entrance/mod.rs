@@ -57,9 +57,7 @@ fn home() -> Response {
 /// What a new password must be like, for its hint.
 pub(crate) fn password_hint(state: &AppState) -> String {
     let shortest = state.config().password_rules.min_chars;
-    format!(
-        "At least {shortest} characters. A few words that do not belong together are easy to keep in mind."
-    )
+    format!("At least {shortest} characters. Tip: use several unrelated words.")
 }
 
 /// A page of one sentence.

@@ -46,8 +46,8 @@ pub(super) fn no_account_left(state: &AppState) -> Result<Response, ApiError> {
         is_demo: state.config().demo,
         title: "No account left",
         sentence:
-            "This service was set up before, but has no accounts any more. Whoever runs it can create an \
-                   administrator on the machine: callboard grant-administrator <username>"
+            "This service has no accounts left. The operator can create an administrator on the machine: \
+             callboard grant-administrator <username>"
                 .into(),
         href: "/login",
         leads_to: "Try again",
@@ -60,11 +60,11 @@ pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Resu
         return notice(&NoticePage {
             is_demo: state.config().demo,
             title: "Nothing to set up",
-            sentence: "Signing in is switched off here: everyone who reaches this address is an administrator. \
-                       SERVICE_AUTH_ENABLED=true switches it on; the first administrator is created here then."
+            sentence: "Sign-in is off: everyone who can reach this service is an administrator. Set \
+                       SERVICE_AUTH_ENABLED=true to turn it on and create the first administrator here."
                 .into(),
             href: "/",
-            leads_to: "Go on to Callboard",
+            leads_to: "Continue to Callboard",
         });
     }
     if caller.user_id().is_some() {
@@ -78,8 +78,7 @@ pub(crate) async fn setup(State(state): State<AppState>, caller: Caller) -> Resu
     notice(&NoticePage {
         is_demo: state.config().demo,
         title: "Already set up",
-        sentence: "There is an administrator already. Ask them for an account, or sign in if you have one."
-            .into(),
+        sentence: "An administrator already exists. Ask for an account, or sign in.".into(),
         href: "/login",
         leads_to: "Sign in",
     })

@@ -95,8 +95,8 @@ fn fields(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Number
     vec![
         Number {
             key: "minRuns",
-            label: "Runs before a test is judged",
-            hint: "A test has to pass or fail in this many runs before it is called flaky or proposed for quarantine.",
+            label: "Minimum runs",
+            hint: "Passed or failed runs needed before a test can count as flaky.",
             kind: "number-or-null",
             bounds: ("1", "200", "1"),
             value: whole(set.min_runs),
@@ -104,8 +104,8 @@ fn fields(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Number
         },
         Number {
             key: "quarantineScore",
-            label: "Score for quarantine",
-            hint: "To be proposed for quarantine a flaky test needs at least this score, of 100.",
+            label: "Quarantine score",
+            hint: "Minimum flaky score (0-100) to suggest quarantine.",
             kind: "number-or-null",
             bounds: ("0", "100", "1"),
             value: whole(set.quarantine_score),
@@ -113,8 +113,8 @@ fn fields(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Number
         },
         Number {
             key: "quarantineWasteMs",
-            label: "Time lost for quarantine, seconds",
-            hint: "It must also have lost at least this much time in its newest fifty runs.",
+            label: "Quarantine time lost (seconds)",
+            hint: "Minimum time lost in the last 50 runs.",
             kind: "seconds-or-null",
             bounds: ("0", "2592000", "any"),
             value: seconds(set.quarantine_waste_ms),
@@ -122,8 +122,8 @@ fn fields(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Number
         },
         Number {
             key: "releaseAfterPasses",
-            label: "Clean runs for release",
-            hint: "After this many passes in a row a test is proposed for release.",
+            label: "Passes needed to release",
+            hint: "Consecutive passes before release is suggested.",
             kind: "number-or-null",
             bounds: ("1", "200", "1"),
             value: whole(set.release_after_passes),
@@ -131,8 +131,8 @@ fn fields(set: &FlakinessOverrides, otherwise: &FlakinessSettings) -> Vec<Number
         },
         Number {
             key: "massFailureRate",
-            label: "Mass failure, percent",
-            hint: "When this share of a run fails, something else broke: the run says nothing about single tests. Counts for runs that end from now on.",
+            label: "Mass failure (percent)",
+            hint: "Runs in which at least this share fails do not count for single tests. Applies to future runs.",
             kind: "percent-or-null",
             bounds: ("10", "100", "1"),
             value: percent(set.mass_failure_rate),

@@ -87,7 +87,7 @@ struct SettingsPage {
     topics: Vec<(&'static str, Vec<Setting>)>,
 }
 
-/// What runs here.
+/// About this instance
 pub(crate) async fn instance(State(state): State<AppState>, visit: Visit) -> Result<Response, ApiError> {
     let shell = Shell::new(&visit, Section::Settings, "Settings").await?.under("Home", "/").here("Settings");
     let config = state.config();
@@ -109,7 +109,7 @@ pub(crate) async fn instance(State(state): State<AppState>, visit: Visit) -> Res
         signing_in: if state.auth_enabled() {
             "Required"
         } else {
-            "Off: everyone who reaches this address is an administrator"
+            "Off: everyone who can reach this address is an administrator"
         },
         totals,
         warnings: if sees_all { config.warnings.clone() } else { Vec::new() },

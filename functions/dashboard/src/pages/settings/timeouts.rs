@@ -43,8 +43,8 @@ fn fields(set: &TimeoutOverrides) -> Vec<Number> {
     vec![
         Number {
             key: "factor",
-            label: "Oversized from, times the longest run",
-            hint: "A timeout of so many times the longest run of its test is longer than it need be.",
+            label: "Flag timeouts longer than (x longest run)",
+            hint: "Timeouts above this multiple of the longest run are listed.",
             kind: "number-or-null",
             bounds: ("1", "100", "any"),
             value: decimal(set.factor),
@@ -52,8 +52,8 @@ fn fields(set: &TimeoutOverrides) -> Vec<Number> {
         },
         Number {
             key: "floorMs",
-            label: "Shortest timeout that is judged, seconds",
-            hint: "Shorter timeouts cost little and are left alone.",
+            label: "Ignore timeouts below (seconds)",
+            hint: "Shorter timeouts are not listed.",
             kind: "seconds-or-null",
             bounds: in_seconds,
             value: seconds(set.floor_ms),
@@ -61,8 +61,8 @@ fn fields(set: &TimeoutOverrides) -> Vec<Number> {
         },
         Number {
             key: "minRuns",
-            label: "Runs before a timeout is judged",
-            hint: "A test has to pass in this many runs before it is known how long it may take.",
+            label: "Minimum runs",
+            hint: "Passes needed before a timeout is suggested.",
             kind: "number-or-null",
             bounds: ("1", "200", "1"),
             value: whole(set.min_runs),
@@ -70,8 +70,8 @@ fn fields(set: &TimeoutOverrides) -> Vec<Number> {
         },
         Number {
             key: "safety",
-            label: "Recommended, times the usual run",
-            hint: "So many times what 95 of 100 runs stay below is proposed.",
+            label: "Suggested timeout (x p95)",
+            hint: "Suggested timeout = this factor x p95.",
             kind: "number-or-null",
             bounds: ("1", "100", "any"),
             value: decimal(set.safety),
@@ -79,8 +79,8 @@ fn fields(set: &TimeoutOverrides) -> Vec<Number> {
         },
         Number {
             key: "recommendedFloorMs",
-            label: "Least timeout that is recommended, seconds",
-            hint: "No test is told to do with less.",
+            label: "Minimum suggested timeout (seconds)",
+            hint: "Shorter timeouts are never suggested.",
             kind: "seconds-or-null",
             bounds: in_seconds,
             value: seconds(set.recommended_floor_ms),
@@ -88,8 +88,8 @@ fn fields(set: &TimeoutOverrides) -> Vec<Number> {
         },
         Number {
             key: "slowStaleP95Ms",
-            label: "Not slow any more below, seconds",
-            hint: "A test that is marked as slow no longer needs the mark when 95 of 100 runs stay below this.",
+            label: "Suggest removing “slow” below (seconds)",
+            hint: "Tests marked as slow with a p95 below this no longer need the mark.",
             kind: "seconds-or-null",
             bounds: in_seconds,
             value: seconds(set.slow_stale_p95_ms),

@@ -67,34 +67,34 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         AuditAction::Setup => ("Set up the service", "with"),
         AuditAction::LoginSucceeded => ("Signed in", "as"),
         AuditAction::LoginFailed => ("Failed to sign in", "as"),
-        AuditAction::LoginLimited => ("Was turned away after too many failed sign-ins", "as"),
+        AuditAction::LoginLimited => ("Blocked after too many failed sign-ins", "as"),
         AuditAction::Logout => ("Signed out", "as"),
         AuditAction::SessionsRevoked => ("Ended sessions", "of"),
         AuditAction::PasswordChanged => ("Changed the password", "of"),
         AuditAction::PasswordChangeFailed => ("Failed to change the password", "of"),
-        AuditAction::PasswordReset => ("Set a password with a mailed link", "for"),
-        AuditAction::PasswordResetRequested => ("Asked for a link to set a password", "for"),
+        AuditAction::PasswordReset => ("Set a password with an emailed link", "for"),
+        AuditAction::PasswordResetRequested => ("Requested a password link", "for"),
         AuditAction::EmailChanged => ("Changed the e-mail address", "of"),
-        AuditAction::EmailVerificationRequested => ("Asked for a link to confirm the e-mail address", "of"),
+        AuditAction::EmailVerificationRequested => ("Requested an email confirmation", "of"),
         AuditAction::EmailVerified => ("Confirmed the e-mail address", "of"),
         AuditAction::UserDisabled => ("Disabled", ""),
         AuditAction::UserEnabled => ("Enabled", ""),
         AuditAction::KeyRevoked => ("Revoked", ""),
         AuditAction::InvitationCreated => ("Invited", ""),
-        AuditAction::InvitationResent => ("Sent the invitation again", "to"),
+        AuditAction::InvitationResent => ("Resent the invitation", "to"),
         AuditAction::InvitationAccepted => ("Accepted the invitation", "of"),
         AuditAction::InvitationRevoked => ("Revoked the invitation", "of"),
         AuditAction::AssignmentsChanged => ("Changed access to projects", "of"),
         AuditAction::OauthSucceeded => ("Signed in at a provider", "as"),
-        AuditAction::OauthRefused => ("Was refused a sign-in at a provider", "as"),
+        AuditAction::OauthRefused => ("Provider sign-in denied", "as"),
         AuditAction::OauthLinked => ("Linked a provider", "to"),
         AuditAction::OauthUnlinked => ("Unlinked a provider", "from"),
         AuditAction::LinkCreated => ("Added a link", "to"),
         AuditAction::LinkChanged => ("Changed a link", "of"),
         AuditAction::LinkDeleted => ("Removed a link", "from"),
-        AuditAction::ExportCreated => ("Asked for an export", "of"),
+        AuditAction::ExportCreated => ("Requested an export", "of"),
         AuditAction::LocatorPicked => ("Chose another locator", "for"),
-        AuditAction::GateJudged => ("Had a gate judge", ""),
+        AuditAction::GateJudged => ("Evaluated a gate", ""),
         AuditAction::TestClassified => ("Looked for the cause of flakiness", "of"),
         AuditAction::QuarantineEntered => ("Put into quarantine", ""),
         AuditAction::QuarantineLeft => ("Released from quarantine", ""),
@@ -106,8 +106,8 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         AuditAction::SecretCleared => ("Removed a secret", "of"),
         AuditAction::TokenMinted => ("Issued a token", "for"),
         AuditAction::TokenRevoked => ("Revoked the tokens", "of"),
-        AuditAction::AccessRefused => ("Was refused access", "to"),
-        AuditAction::ChangeRefused => ("Was refused a change", "of"),
+        AuditAction::AccessRefused => ("Access denied", "to"),
+        AuditAction::ChangeRefused => ("Change denied", "of"),
         AuditAction::ClusterMerged => ("Merged", ""),
         AuditAction::ClusterExtracted => ("Moved tests out", "of"),
         AuditAction::McpWrite => ("Changed through MCP", ""),
@@ -146,13 +146,11 @@ fn more_exactly(action: AuditAction, item: &AuditItem) -> Option<(Cow<'static, s
     Some(match action {
         AuditAction::UserChanged if item.detail.contains_key("role") => ("Changed the role".into(), "of"),
         AuditAction::AssignmentsChanged if target == Some("project") => ("Changed the members".into(), "of"),
-        AuditAction::AssignmentsChanged if target.is_none() => {
-            ("Required signing in from here on".into(), "")
-        }
+        AuditAction::AssignmentsChanged if target.is_none() => ("Enabled sign-in".into(), ""),
         AuditAction::RunChanged if text("status") == Some("cancelled") => ("Cancelled".into(), ""),
         AuditAction::RunChanged => match item.detail.get("pinned")?.as_bool()? {
-            true => ("Decided to keep".into(), ""),
-            false => ("Decided to keep no longer".into(), ""),
+            true => ("Pinned".into(), ""),
+            false => ("Unpinned".into(), ""),
         },
         AuditAction::RunDeleted if target == Some("deletion") => ("Deleted runs".into(), ""),
         AuditAction::DeletionRestored => (format!("Restored {}", text("label")?).into(), ""),
@@ -162,7 +160,7 @@ fn more_exactly(action: AuditAction, item: &AuditItem) -> Option<(Cow<'static, s
         AuditAction::SecretSet => (format!("Set the {}", about("secret")?).into(), "of"),
         AuditAction::SecretCleared => (format!("Removed the {}", about("secret")?).into(), "of"),
         AuditAction::AccessRefused | AuditAction::ChangeRefused => {
-            (format!("Was refused “{}”", about("route")?.replace("api key", "API key")).into(), "on")
+            (format!("Denied: {}", about("route")?.replace("api key", "API key")).into(), "on")
         }
         _ => return None,
     })
@@ -398,7 +396,7 @@ mod tests {
             (entry("run.changed", ("run", 5, None), json!({ "pinned": true })), "Decided to keep / run 5"),
             (
                 entry("gate.judged", ("run", 5, None), json!({ "policy": null, "passed": false })),
-                "Had a gate judge [passed no] / run 5",
+                "Evaluated a gate [passed no] / run 5",
             ),
             (
                 entry("test.classified", ("test_case", 6, None), json!({ "rootCause": "timing" })),
@@ -410,15 +408,15 @@ mod tests {
             ),
             (
                 entry("change.refused", bo, refused),
-                "Was refused “delete user” on [reason insufficient role] / account bo",
+                "Denied: delete user on [reason insufficient role] / account bo",
             ),
             (
                 entry("change.refused", ("invitation", 4, None), of_invitation),
-                "Was refused “revoke invitation” on [reason insufficient role] / invitation 4",
+                "Denied: revoke invitation on [reason insufficient role] / invitation 4",
             ),
             (
                 entry("change.refused", ("user", 1, Some("ada")), own_key),
-                "Was refused “create API key” [reason limit reached]",
+                "Denied: create API key [reason limit reached]",
             ),
             (
                 entry("invitation.created", ("invitation", 4, None), invited),
