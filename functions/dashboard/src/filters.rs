@@ -37,13 +37,13 @@ pub(crate) fn grouped(number: &i64, _: &dyn Values) -> Result<String> {
     Ok(text::grouped(*number))
 }
 
-/// `98.5 %`.
+/// `98.5%`.
 #[askama::filter_fn]
 pub(crate) fn percent(rate: &f64, _: &dyn Values) -> Result<String> {
     Ok(text::percent(*rate))
 }
 
-/// `98.5 %`, `100.0 %`: as one of a column.
+/// `98.5%`, `100.0%`: as one of a column.
 #[askama::filter_fn]
 pub(crate) fn column_percent(rate: &f64, _: &dyn Values) -> Result<String> {
     Ok(text::column_percent(*rate))

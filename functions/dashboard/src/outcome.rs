@@ -22,7 +22,7 @@ pub(crate) enum Tone {
     Skipped,
     /// Planned, never started.
     DidNotRun,
-    /// Under way.
+    /// In progress.
     Running,
     /// Ended by a person or a newer run.
     Cancelled,

@@ -150,35 +150,25 @@ async fn frame(scene: Scene, heading: &'static str) -> Shell {
 
 fn words(status: StatusCode, code: &str) -> (&'static str, &'static str) {
     match (status, code) {
-        (StatusCode::NOT_FOUND, _) => (
-            "Not found",
-            "It may have been deleted, or the address may have been cut short on its way to you.",
-        ),
-        (StatusCode::BAD_REQUEST, _) => (
-            "This address cannot be shown",
-            "Part of the address is not what this page expects; without it the page can be shown.",
-        ),
+        (StatusCode::NOT_FOUND, _) => ("Not found", "The link may be incomplete or the item was deleted."),
+        (StatusCode::BAD_REQUEST, _) => {
+            ("Invalid link", "Part of the link is not valid for this page. Remove it to see the page.")
+        }
         (StatusCode::FORBIDDEN, "project_access_denied") => (
             "No access",
-            "The project this belongs to is not assigned to you. An administrator can assign it: under Members of the \
-             project, or in your account under Settings, Users.",
+            "You have no access to this project. Ask an administrator: it can be assigned under Members or under \
+             Settings › Users.",
         ),
-        (StatusCode::FORBIDDEN, "insufficient_role") => (
-            "No access",
-            "This page is for another role than yours. If you need it for your work, ask an administrator to change \
-             your role.",
-        ),
-        (StatusCode::FORBIDDEN, _) => {
-            ("No access", "Nothing was changed. Ask an administrator for access if you should see this.")
+        (StatusCode::FORBIDDEN, "insufficient_role") => {
+            ("No access", "Your role has no access to this page. Ask an administrator to change it.")
         }
-        (StatusCode::SERVICE_UNAVAILABLE, _) => (
-            "Temporarily unavailable",
-            "Nothing was lost: everything that was confirmed is stored. Reload the page in a few seconds.",
-        ),
+        (StatusCode::FORBIDDEN, _) => ("No access", "Ask an administrator for access."),
+        (StatusCode::SERVICE_UNAVAILABLE, _) => {
+            ("Temporarily unavailable", "No data was lost. Reload the page in a few seconds.")
+        }
         _ => (
             "Something went wrong",
-            "Nothing was changed by looking at this page. Reload it; if that does not help, tell an administrator \
-             the request id below.",
+            "Reload the page. If the problem persists, give an administrator the request id below.",
         ),
     }
 }

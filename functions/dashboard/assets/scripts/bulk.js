@@ -11,9 +11,9 @@ for (const bar of document.querySelectorAll('[data-bulk]')) {
   let last;
 
   const words = (chosen) => {
-    const counted = chosen === 1 ? '1 chosen' : `${chosen} chosen`;
+    const counted = chosen === 1 ? '1 selected' : `${chosen} selected`;
     if (exactly === 0 || chosen === exactly) return counted;
-    return chosen < exactly ? `${counted}, choose ${exactly - chosen} more` : `${counted}, ${exactly} at most`;
+    return chosen < exactly ? `${counted}, select ${exactly - chosen} more` : `${counted}, maximum ${exactly}`;
   };
   const tell = () => {
     const ticks = boxes();

@@ -9,7 +9,7 @@ function shownCount(chooser) {
 
 function count(chooser) {
   const chosen = chooser.querySelectorAll('[data-list] input:checked').length;
-  chooser.querySelector('[data-chosen]').textContent = `${chosen} chosen`;
+  chooser.querySelector('[data-chosen]').textContent = `${chosen} selected`;
 }
 
 function narrow(chooser, text) {

@@ -17,17 +17,17 @@ async function follow(form, id) {
     const response = await fetch(`/api/exports/${id}`, { headers: { accept: 'application/json' } });
     const { export: file } = response.ok ? await response.json() : {};
     if (file?.status === 'ready') {
-      say(form, 'The file is ready and on its way.', 'done');
+      say(form, 'Export ready. Downloading.', 'done');
       location.assign(file.downloadUrl);
       return;
     }
     if (!file || file.status === 'failed') {
       const request = response.ok ? null : response.headers.get('x-request-id');
-      say(form, `The file could not be made. Try again, or choose fewer rows.${request ? ` Request ${request}.` : ''}`, 'error');
+      say(form, `Export failed. Try again or select fewer rows.${request ? ` Request ${request}.` : ''}`, 'error');
       return;
     }
   }
-  say(form, 'The file takes too long. Try again, or choose fewer rows.', 'error');
+  say(form, 'The export takes too long. Try again or select fewer rows.', 'error');
 }
 
 for (const form of document.querySelectorAll('form[data-export]')) {

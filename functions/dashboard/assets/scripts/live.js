@@ -250,7 +250,7 @@ function followRun() {
     isOver = type === 'run-finished';
     if (isOver) {
       workers.clear();
-      stand('Over');
+      stand('Finished');
     }
     if (KINDS_THAT_CHANGE_ROWS.has(type)) refresh();
     return isOver;
@@ -260,7 +260,7 @@ function followRun() {
     if (how) state.dataset.state = 'lost';
     else delete state.dataset.state;
     if (how === 'gone') setText(state, 'No longer live; reload the page');
-    else setText(state, how ? 'Connecting again' : standing);
+    else setText(state, how ? 'Reconnecting' : standing);
   });
   follow(panel.dataset.liveRun, panel.dataset.liveAfter, told, lost);
 }
@@ -272,7 +272,7 @@ function lossNote() {
   note.setAttribute('role', 'status');
   document.body.append(note);
   return lasting((how) => {
-    if (how === true) setText(note, 'The connection is lost. Connecting again.');
+    if (how === true) setText(note, 'Connection lost. Reconnecting.');
     else setText(note, how ? 'No longer live; reload the page.' : '');
   });
 }

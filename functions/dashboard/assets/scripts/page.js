@@ -109,7 +109,7 @@ function orderDays(form) {
   const { from, to } = form.elements;
   if (from?.type !== 'date' || to?.type !== 'date') return;
   const isReversed = from.value && to.value && from.value > to.value;
-  to.setCustomValidity(isReversed ? 'Choose a day that is not before the first one.' : '');
+  to.setCustomValidity(isReversed ? 'The end must not be before the start.' : '');
 }
 
 const isChoice = (field) => field instanceof HTMLSelectElement || field.type === 'date';
@@ -199,10 +199,10 @@ function say(text) {
 function copyLink(button) {
   toClipboard(location.href).then(
     () => {
-      say('The link to this view is copied.');
+      say('Link copied.');
       button.dataset.state = 'copied';
     },
-    () => say('This browser does not let pages copy; the link is in its address bar.'),
+    () => say('Your browser blocked copying. Copy the link from the address bar.'),
   );
 }
 

@@ -126,7 +126,7 @@ function places(text) {
   const opened = recent();
   const active = rail().filter(isProject).filter(({ href }) => !opened.some((each) => each.href === href));
   const groups = [
-    ['Opened lately', opened],
+    ['Recently opened', opened],
     ['Recently active projects', active],
     ...(kinds === 'projects' ? [] : [['Go to', rail().filter((link) => !isProject(link))]]),
   ];
@@ -192,12 +192,12 @@ async function search(text) {
     show(groups);
     settle(true);
     const none = groups.every(([, entries]) => entries.length === 0);
-    tell(none ? `Nothing begins with “${text}”. Names, titles, paths, branches and commits are searched by the beginnings of their words.` : '');
+    tell(none ? `No results for “${text}”. Words are matched from their beginning in names, titles, paths, branches and commits.` : '');
   } catch (error) {
     if (error.name === 'AbortError') return;
     show([]);
     settle(false);
-    tell(`The search did not answer: ${error.message || 'the service cannot be reached'}. Type on to try again.`);
+    tell(`Search failed: ${error.message || 'the service cannot be reached'}. Keep typing to try again.`);
   }
 }
 
@@ -212,7 +212,7 @@ input.addEventListener('input', () => {
   if (text.length < SHORTEST) {
     places(text);
     stopWaiting();
-    tell(text.length > 0 ? `${SHORTEST} characters or more search everything.` : '');
+    tell(text.length > 0 ? `Type at least ${SHORTEST} characters to search everything.` : '');
     return;
   }
   wait(text);

@@ -275,11 +275,7 @@ fn levels(sorted: &[i64], top: i64) -> Vec<Level> {
         let duration = nearest_rank(sorted, percent)?;
         Some(Level { name, class, duration, y: (HEIGHT - duration * HEIGHT / top.max(1)).max(0) })
     };
-    let all = [
-        at("median", "level-median", 50),
-        at("90 % within", "level-most", 90),
-        at("95 % within", "level-high", 95),
-    ];
+    let all = [at("median", "level-median", 50), at("p90", "level-most", 90), at("p95", "level-high", 95)];
     all.into_iter().flatten().collect()
 }
 

@@ -200,7 +200,7 @@ impl Series {
         self
     }
 
-    /// A number beside the title whose name is said first: `90 % within 2 s`.
+    /// A number beside the title whose name is said first: `p90 2 s`.
     #[must_use]
     pub(crate) fn measure(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.facts.push(Fact { before: Some(name.into()), value: value.into(), after: None });

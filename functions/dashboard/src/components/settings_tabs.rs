@@ -8,7 +8,7 @@ use crate::visit::Visit;
 /// A page of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SettingsTab {
-    /// What runs here.
+    /// About this instance
     Instance,
     /// One's own account.
     Account,

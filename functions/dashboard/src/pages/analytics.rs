@@ -170,7 +170,7 @@ struct AnalyticsPage {
     /// Whether others may have projects, and this person has none of them.
     needs_assignment: bool,
     filters: FilterBar,
-    /// What stands out, with its project where the sentence does not name it.
+    /// Highlights, with its project where the sentence does not name it.
     standouts: Vec<(InsightItem, Option<ProjectRef>)>,
     health: Vec<Health>,
     /// The first and the last day, where they were chosen by their dates.
@@ -310,7 +310,7 @@ impl Health {
     }
 }
 
-/// What stands out with the project it is about: failures read alike wherever
+/// Highlights with the project it is about: failures read alike wherever
 /// they happen.
 fn placed(found: Vec<InsightItem>, portfolio: &[PortfolioItem]) -> Vec<(InsightItem, Option<ProjectRef>)> {
     let projects = || portfolio.iter().map(|item| &item.project);
@@ -412,7 +412,7 @@ fn velocity(found: RegressionVelocity, days: &[Day]) -> Series {
     let series = Series::new(title, points_of, &lines, grouped)
         .fact(grouped(found.totals.regressions), "new failures")
         .fact(grouped(found.totals.new_flaky), "newly flaky");
-    with_delta(series, found.delta_rate, "as many new failures as in the period before")
+    with_delta(series, found.delta_rate, "same as previous period")
 }
 
 fn ci_time(found: CiTimeTrend, days: &[Day]) -> Series {
@@ -422,7 +422,7 @@ fn ci_time(found: CiTimeTrend, days: &[Day]) -> Series {
     let series = Series::new("Time in CI", day_points(days, &known), &lines, duration)
         .fact(duration(found.totals.duration_ms), "in all")
         .fact(grouped(found.totals.run_count), "runs");
-    with_delta(series, found.delta_rate, "as much as in the period before")
+    with_delta(series, found.delta_rate, "same as previous period")
 }
 
 fn waste(found: WastedTime, days: &[Day]) -> Series {
@@ -436,7 +436,7 @@ fn waste(found: WastedTime, days: &[Day]) -> Series {
         .fact(duration(found.totals.wait_ms), "in fixed waits")
 }
 
-/// The change against the period before; `times_what` ends the sentence of a multiple of it.
+/// The change vs. previous period; `times_what` ends the sentence of a multiple of it.
 fn with_delta(series: Series, delta: Option<f64>, times_what: &'static str) -> Series {
     match delta {
         Some(delta) if delta >= 1.0 => {
@@ -449,7 +449,7 @@ fn with_delta(series: Series, delta: Option<f64>, times_what: &'static str) -> S
                 0.0 => "±",
                 _ => "+",
             };
-            series.fact(format!("{sign}{}", percent(delta.abs())), "against the period before")
+            series.fact(format!("{sign}{}", percent(delta.abs())), "vs. previous period")
         }
         None => series,
     }
