@@ -90,7 +90,7 @@ describe('accounts', { concurrency: false }, () => {
     await access.getByPlaceholder('Search').fill('sho');
     await access.getByRole('checkbox', { name: 'shop' }).check();
     await access.getByRole('button', { name: 'Save projects' }).click();
-    await ada.getByText('The projects are saved.').waitFor();
+    await ada.getByText('Projects saved.').waitFor();
     assert.equal(await access.getByRole('checkbox', { name: 'shop' }).isChecked(), true);
     await ada.goto(at(`/projects/${projects.shop}?tab=members`));
     assert.equal(await ada.getByRole('checkbox', { name: READER.username }).isChecked(), true);
@@ -126,11 +126,11 @@ describe('accounts', { concurrency: false }, () => {
     await rosa.getByRole('button', { name: 'New key' }).click();
     const dialog = rosa.getByRole('dialog', { name: 'New API key' });
     await dialog.getByLabel('Name', { exact: true }).fill('laptop');
-    await dialog.getByLabel('Ends after').selectOption('');
+    await dialog.getByLabel('Expires after').selectOption('');
     await dialog.getByRole('button', { name: 'Create key' }).click();
     await dialog.locator('#created-key-value', { hasText: 'pd_' }).waitFor();
     const key = (await dialog.locator('#created-key-value').textContent()).trim();
-    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await dialog.getByRole('button', { name: 'Done' }).click();
     await rosa.getByRole('cell', { name: /^laptop/ }).getByText(key.slice(0, 11)).waitFor();
     const answered = async () => (await fetch(at('/api/projects'), { headers: { authorization: `Bearer ${key}` } })).status;
     assert.equal(await answered(), 200);
@@ -139,7 +139,7 @@ describe('accounts', { concurrency: false }, () => {
     await ada.getByRole('link', { name: `API keys of ${READER.username}` }).click();
     await ada.getByRole('button', { name: 'Revoke laptop' }).click();
     await ada.getByRole('dialog').getByRole('button', { name: 'Revoke key' }).click();
-    await ada.getByText('The key is revoked.').waitFor();
+    await ada.getByText('Key revoked.').waitFor();
     assert.equal(await answered(), 401);
   });
 
@@ -148,19 +148,19 @@ describe('accounts', { concurrency: false }, () => {
     await rosa.getByRole('button', { name: 'New key' }).click();
     const dialog = rosa.getByRole('dialog', { name: 'New API key' });
     await dialog.getByLabel('Name', { exact: true }).fill('nightly');
-    await dialog.getByLabel('May be used for').selectOption('read');
+    await dialog.getByLabel('Permissions').selectOption('read');
     await dialog.getByRole('button', { name: 'Create key' }).click();
     await dialog.getByRole('heading', { name: 'Copy the key now' }).waitFor();
     const key = (await dialog.locator('#created-key-value').textContent()).trim();
     assert.match(key, /^pd_[0-9a-f]{64}$/);
-    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await dialog.getByRole('button', { name: 'Done' }).click();
     await rosa.getByRole('cell', { name: /^nightly/ }).waitFor();
     assert.equal((await rosa.content()).includes(key), false);
     const list = () => fetch(at('/api/projects'), { headers: { authorization: `Bearer ${key}` } });
     assert.deepEqual((await (await list()).json()).items.map(({ name }) => name), ['shop']);
     await rosa.getByRole('button', { name: 'Revoke nightly' }).click();
     await rosa.getByRole('dialog').getByRole('button', { name: 'Revoke key' }).click();
-    await rosa.getByText('The key is revoked.').waitFor();
+    await rosa.getByText('Key revoked.').waitFor();
     assert.equal((await list()).status, 401);
   });
 
@@ -168,7 +168,7 @@ describe('accounts', { concurrency: false }, () => {
     const invited = { username: 'grace@example.org', password: secret() };
     await ada.goto(at('/settings/users'));
     await ada.getByRole('button', { name: 'Invite', exact: true }).click();
-    const dialog = ada.getByRole('dialog', { name: 'Invite somebody' });
+    const dialog = ada.getByRole('dialog', { name: 'Invite user' });
     await dialog.getByLabel('E-mail address').fill(invited.username);
     await dialog.getByRole('button', { name: 'Invite', exact: true }).click();
     await dialog.getByRole('heading', { name: 'Invitation ready' }).waitFor();
@@ -181,7 +181,7 @@ describe('accounts', { concurrency: false }, () => {
     await grace.getByRole('heading', { name: 'Welcome to Callboard' }).waitFor();
     await grace.getByLabel('New password').fill(invited.password);
     await grace.getByRole('button', { name: 'Set the password' }).click();
-    await grace.getByText('Your password is set.').waitFor();
+    await grace.getByText('Password set.').waitFor();
     for (const page of [grace, elsewhere]) {
       await page.goto(at('/settings/account'));
       await signIn(page, invited);
@@ -192,7 +192,7 @@ describe('accounts', { concurrency: false }, () => {
     assert.equal(await sessions.getByRole('row').count(), 3);
     await sessions.getByRole('button', { name: /^End/ }).click();
     await grace.getByRole('dialog').getByRole('button', { name: 'End session' }).click();
-    await grace.getByText('The session has ended.').waitFor();
+    await grace.getByText('Session ended.').waitFor();
     assert.equal((await elsewhere.goto(at('/projects'))).status(), 401);
     assert.equal((await grace.goto(at('/projects'))).status(), 200);
     await grace.goto(at(`${link.pathname}${link.hash}`));
@@ -207,13 +207,13 @@ describe('accounts', { concurrency: false }, () => {
     await ada.getByRole('button', { name: 'New key' }).click();
     const dialog = ada.getByRole('dialog', { name: 'New API key' });
     await dialog.getByLabel('Name', { exact: true }).fill('one project');
-    await dialog.getByLabel('Ends after').selectOption('30');
-    await dialog.getByRole('radio', { name: /^Only some/ }).check();
+    await dialog.getByLabel('Expires after').selectOption('30');
+    await dialog.getByRole('radio', { name: /^Selected projects/ }).check();
     await dialog.getByRole('checkbox', { name: 'bank' }).check();
     await dialog.getByRole('button', { name: 'Create key' }).click();
     await dialog.getByRole('heading', { name: 'Copy the key now' }).waitFor();
     const key = (await dialog.locator('#created-key-value').textContent()).trim();
-    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await dialog.getByRole('button', { name: 'Done' }).click();
     const row = ada.getByRole('row').filter({ hasText: 'one project' });
     const ends = await row.getByRole('cell').nth(3).textContent();
     assert.match(ends, /\d/);
@@ -258,10 +258,10 @@ describe('accounts', { concurrency: false }, () => {
     await pim.getByRole('main').getByRole('link', { name: 'bank', exact: true }).waitFor();
 
     const access = page.getByRole('region', { name: 'Projects' });
-    await access.getByRole('radio', { name: /^Chosen projects/ }).check();
+    await access.getByRole('radio', { name: /^Selected projects/ }).check();
     await access.getByRole('checkbox', { name: 'bank' }).check();
     await access.getByRole('button', { name: 'Save projects' }).click();
-    await page.getByText('The projects are saved.').waitFor();
+    await page.getByText('Projects saved.').waitFor();
 
     await pim.goto(at('/projects'));
     await pim.getByRole('main').getByRole('link', { name: 'bank', exact: true }).waitFor();

@@ -167,7 +167,7 @@ describe('characters that reorder text', { concurrency: false }, () => {
     const dialog = page.getByRole('dialog', { name: 'New API key' });
     await dialog.getByLabel('Name', { exact: true }).fill(named('laptop'));
     await dialog.getByRole('button', { name: 'Create key' }).click();
-    await dialog.getByRole('button', { name: 'I have stored it' }).click();
+    await dialog.getByRole('button', { name: 'Done' }).click();
     await page.getByRole('button', { name: `Revoke ${shown('laptop')}` }).click();
     await expectMarks('the question whether to revoke a key', page.getByRole('dialog').getByText(shown('laptop')));
     await page.keyboard.press('Escape');

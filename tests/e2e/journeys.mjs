@@ -89,7 +89,7 @@ describe('somebody', () => {
       await look('new project');
       await dialog.getByLabel('Name').fill('made by hand');
       await dialog.getByRole('button', { name: 'Create project' }).click();
-      await page.getByText('The project is created.').waitFor();
+      await page.getByText('Project created.').waitFor();
       await look('settings of the new project');
       await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Runs' }).click();
       await page.getByRole('heading', { name: 'No runs yet' }).waitFor();
@@ -177,12 +177,12 @@ describe('somebody', () => {
       await page.getByRole('heading', { level: 1, name: /failing/ }).waitFor();
       // What was opened is where the search begins the next time.
       await page.keyboard.press('Control+k');
-      const lately = page.getByRole('group', { name: 'Opened lately' });
+      const lately = page.getByRole('group', { name: 'Recently opened' });
       await lately.getByRole('option', { name: /suggests while typing/ }).waitFor();
     });
   });
 
-  test('puts several clusters off with the keyboard', async () => {
+  test('snoozes several clusters with the keyboard', async () => {
     await travel(WIDTHS.desktop, async (page, look) => {
       await page.getByRole('main').getByRole('link', { name: 'shop', exact: true }).first().click();
       await page.getByRole('navigation', { name: 'Project' }).getByRole('link', { name: 'Clusters' }).click();
@@ -191,12 +191,12 @@ describe('somebody', () => {
       await page.waitForURL('**sort=often**');
       await page.locator('th[aria-sort="descending"]').getByText('Failures').waitFor();
       for (const key of ['j', 'x', 'j', 'x']) await page.keyboard.press(key);
-      await page.getByText('2 chosen').waitFor();
+      await page.getByText('2 selected').waitFor();
       await look('clusters, two chosen');
-      await page.getByRole('combobox', { name: 'Put the chosen clusters off' }).selectOption('7');
+      await page.getByRole('combobox', { name: 'Snooze the selected clusters' }).selectOption('7');
       await page.getByRole('button', { name: 'Save', exact: true }).click();
-      await page.getByText('The chosen clusters are saved.').waitFor();
-      await page.getByRole('combobox', { name: 'Put off', exact: true }).selectOption('yes');
+      await page.getByText('Clusters saved.').waitFor();
+      await page.getByRole('combobox', { name: 'Snoozed', exact: true }).selectOption('yes');
       await page.waitForURL('**snoozed=yes**');
       assert.equal(await page.locator('.clusters [data-row]').count(), 2);
     });
@@ -261,7 +261,7 @@ describe('somebody', () => {
         await look('project');
         await page.locator('.runs [data-row]').filter({ has: page.getByLabel('Failed', { exact: true }) }).first().locator('.row-link').click();
         await page.getByRole('navigation', { name: 'Run' }).getByRole('link', { name: 'Insights' }).click();
-        await page.getByText('Measured against').or(page.getByText('No green run')).waitFor();
+        await page.getByText('are compared with').or(page.getByText('No earlier green run')).waitFor();
         await look('insights');
         await page.getByRole('navigation', { name: 'Run' }).getByRole('link', { name: 'Failure groups' }).click();
         await page.getByRole('link', { name: /Place order/ }).first().waitFor();
@@ -271,7 +271,7 @@ describe('somebody', () => {
         await page.locator('.source-line.failing').first().getByText("getByRole('button', { name: 'Place order' })").waitFor();
         await page.getByText('npx playwright test').first().waitFor();
         await page.getByRole('heading', { name: 'Failure cluster' }).waitFor();
-        await page.getByRole('heading', { name: 'What changed since it passed' }).waitFor();
+        await page.getByRole('heading', { name: 'Changes since last pass' }).waitFor();
         await look('execution');
       });
     });
@@ -294,18 +294,18 @@ describe('somebody', () => {
         await form.getByLabel('A pass rate below, percent').fill('97.5');
         await form.getByLabel('Any flaky test').check();
         await form.getByRole('button', { name: 'Add policy' }).click();
-        await page.getByText('The policy is saved.').waitFor();
+        await page.getByText('Policy saved.').waitFor();
         assert.equal(await page.locator('#project-description').inputValue(), 'typed, not saved yet', 'saving one form loses nothing of another');
         const stored = gates.getByRole('listitem').filter({ hasText: `release on a ${device}` });
-        await stored.getByText(/more than 2 failed tests, any new failure, less than 97\.5\s% passed, any flaky test/).waitFor();
+        await stored.getByText(/more than 2 failed tests, any new failure, less than 97\.5% passed, any flaky test/).waitFor();
         await stored.getByText(`release on a ${device}`, { exact: true }).click();
         await look('stored policy');
         await stored.getByLabel('Failed tests', { exact: true }).fill('');
         await stored.getByRole('button', { name: 'Save policy' }).click();
-        await gates.getByText(/Turned down: an error outside of the tests, any new failure, less than 97\.5/).first().waitFor();
+        await gates.getByText(/Fails for: an error outside tests, any new failure, less than 97\.5/).first().waitFor();
         await gates.getByText(`release on a ${device}`, { exact: true }).click();
         await gates.getByRole('button', { name: `Remove release on a ${device}` }).click();
-        await page.getByText('The policy is removed').waitFor();
+        await page.getByText('Policy removed').waitFor();
       });
     });
 
@@ -352,14 +352,14 @@ describe('somebody', () => {
         await page.getByRole('radio', { name: 'Ignored' }).check();
         await page.getByLabel('Note', { exact: true }).fill(`Known, on a ${device}`);
         await page.getByRole('button', { name: 'Save', exact: true }).click();
-        await page.getByText('The cluster is saved.').waitFor();
+        await page.getByText('Cluster saved.').waitFor();
         assert.equal(await page.getByLabel('Note', { exact: true }).inputValue(), `Known, on a ${device}`);
         const history = page.getByRole('region', { name: 'History' });
         await history.getByText(`Known, on a ${device}`).waitFor();
         await history.getByText('First seen in run').waitFor();
         await page.getByRole('heading', { name: 'What changed when it appeared' }).waitFor();
         await page.getByRole('navigation', { name: 'Cluster' }).getByRole('link', { name: 'Fix plan' }).click();
-        await page.getByRole('heading', { name: 'See that it holds' }).waitFor();
+        await page.getByRole('heading', { name: 'Verify the fix' }).waitFor();
         await look('fix plan');
         await page.getByRole('navigation', { name: 'You are here' }).getByRole('link', { name: 'Clusters' }).click();
         await page.getByRole('combobox', { name: 'Status' }).selectOption('ignored');

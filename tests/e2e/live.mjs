@@ -157,7 +157,7 @@ describe('the page of a run that goes on', () => {
     await run.end('before the cut', 'passed');
     await seen.row('before the cut').waitFor();
     line.cut();
-    await seen.page.getByText('Connecting again').waitFor();
+    await seen.page.getByText('Reconnecting').waitFor();
     await run.end('during the cut', 'failed', { error: 'Error: nobody saw this' });
     await run.begin('still running', 3);
     line.mend();
@@ -221,11 +221,11 @@ describe('the home page', () => {
     const line = await cuttableLine(serviceUrl);
     const seen = await look('/', line.url);
     line.cut();
-    await seen.page.getByText('Connecting again').waitFor();
+    await seen.page.getByText('Reconnecting').waitFor();
     const run = await startRun(2);
     line.mend();
     await seen.page.locator(`[data-live-runs] [data-row]:has(a[href="${run.path}"])`).waitFor();
-    await seen.page.getByText('Connecting again').waitFor({ state: 'detached' });
+    await seen.page.getByText('Reconnecting').waitFor({ state: 'detached' });
     await run.finish('passed');
     await seen.close();
     await line.close();

@@ -338,7 +338,7 @@ describe('the pages of a run', () => {
       const palette = page.getByRole('dialog', { name: 'Search' });
       const field = palette.getByRole('combobox');
       const note = palette.getByRole('status');
-      await palette.getByRole('group', { name: 'Opened lately' }).waitFor();
+      await palette.getByRole('group', { name: 'Recently opened' }).waitFor();
       await note.waitFor({ state: 'attached' });
       await note.evaluate((element) => {
         window.said = [];
@@ -442,7 +442,7 @@ describe('the pages of a run', () => {
     assert.equal(lines[0], '\ufeffLast result,Test,Test (more),Pass rate,Executions,Failed,Flaky,Flaky (more),Mean,Latest run');
     assert.equal(lines.length, 1 + 64);
     const found = lines.find((line) => line.includes('applies a coupon'));
-    assert.match(found, /^Flaky,Cart › .* › applies a coupon,tests\/cart\.spec\.ts.*,100\.0 %,1,0,1,score \d+,\S+ \S+,\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    assert.match(found, /^Flaky,Cart › .* › applies a coupon,tests\/cart\.spec\.ts.*,100\.0%,1,0,1,score \d+,\S+ \S+,\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     await page.getByText('64 rows are saved.').waitFor();
     await context.close();
   });
@@ -506,7 +506,7 @@ describe('the pages of a run', () => {
 
   test('lead back to the page of a list one came from', async () => {
     await visit({ viewport: { width: 1440, height: 900 } }, { run: `${pages.run}?limit=20` }, async (page) => {
-      const second = () => page.getByRole('link', { name: 'Page before' });
+      const second = () => page.getByRole('link', { name: 'Previous page' });
       assert.equal(await second().count(), 0);
       await page.getByRole('link', { name: 'Next page' }).click();
       await second().waitFor();
@@ -529,7 +529,7 @@ describe('the pages of a run', () => {
     await page.goto(new URL(pages.project, serviceUrl).href);
     await page.evaluate(() => document.addEventListener('copy', () => { window.copied = getSelection().toString() || document.activeElement.value; }));
     await page.getByRole('button', { name: 'Copy the link to this view' }).click();
-    await page.getByText('The link to this view is copied.').waitFor();
+    await page.getByText('Link copied.').waitFor();
     assert.equal(await page.evaluate(() => window.copied), page.url());
     await context.close();
   });

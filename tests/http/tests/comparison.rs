@@ -170,9 +170,9 @@ async fn what_is_new_here_and_known_elsewhere_is_told_as_both() {
             (&json!(2), &json!(staging), &json!("main"), &json!("staging"))
         );
         let address = format!("/test-runs/{production}?tab=insights");
-        let words = words_after(&page(client, &address).await, "They passed the last time they ran");
+        let words = words_after(&page(client, &address).await, "Passed last run");
         assert!(
-            words.contains(&format!("2 fail as others have since run {staging} in staging: ")),
+            words.contains(&format!("2 share a known cause, first seen in run {staging} in staging: ")),
             "{words}"
         );
         // In the run that showed the cause first nothing of it was known.

@@ -110,7 +110,7 @@ async fn commits_that_were_tested_since_green_are_told_with_their_messages() {
         let cluster = clusters.iter().find(|each| each["firstSeenRunId"] == first).expect("what broke then");
         let path = format!("/failure-clusters/{}", cluster["id"]);
         let told = |html: &str| {
-            let table = words_after(html, "Commit that was tested");
+            let table = words_after(html, "Tested commit");
             table.split("What else differs").next().unwrap_or_default().to_owned()
         };
         for page_of in [path.clone(), format!("/test-runs/{first}?tab=regression")] {
@@ -125,7 +125,7 @@ async fn commits_that_were_tested_since_green_are_told_with_their_messages() {
 
         let base = json!({ "commit": "c".repeat(40) });
         client.send_json(Method::PATCH, &format!("/api{path}/base-commit"), &base).await.expect("an answer");
-        assert!(!page(client, &path).await.contains("Commit that was tested"), "only one is left since the base");
+        assert!(!page(client, &path).await.contains("Tested commit"), "only one is left since the base");
     })
     .await;
 }
@@ -207,8 +207,8 @@ async fn charts_mark_where_a_test_broke_and_was_repaired() {
         }
         let found = client.json(&format!("/api/test-runs/{newest}/executions")).await.expect("executions");
         let case = page(client, &format!("/test-cases/{}", found["items"][0]["testCaseId"])).await;
-        let told = words_after(&case, "Where it broke and was repaired");
-        let (repaired, broke) = (told.find("repaired in"), told.find("broke in"));
+        let told = words_after(&case, "Where it broke and was fixed");
+        let (repaired, broke) = (told.find("fixed in"), told.find("broke in"));
         assert!(repaired.is_some() && repaired < broke, "newest first: {told}");
         assert_eq!(told.matches("broke in").count(), 1, "{told}");
         assert!(told.contains(&format!("{:07x}", 0)) && told.contains("desktop"), "{told}");
@@ -216,7 +216,7 @@ async fn charts_mark_where_a_test_broke_and_was_repaired() {
         let (chart, _) = chart.split_once("</section>").expect("its end");
         // Two on the days, one in the legend.
         assert_eq!(chart.matches("mark-line").count(), 3, "{chart}");
-        assert!(chart.contains("</svg>broke or repaired</li>"), "{chart}");
+        assert!(chart.contains("</svg>broke or fixed</li>"), "{chart}");
     })
     .await;
 }
@@ -247,12 +247,12 @@ async fn the_settings_of_a_project_say_what_turns_a_run_down() {
         let (project, _) = submit(service, -5, vec![attempt("pays", "passed", 0)], json!({})).await;
         let settings = format!("/projects/{project}?tab=settings");
         let html = page(client, &settings).await;
-        assert!(words_after(&html, "id=\"gates-title\"").contains("There is no policy yet"), "{html}");
+        assert!(words_after(&html, "id=\"gates-title\"").contains("No policies yet"), "{html}");
         let policy = json!({ "name": "release", "isDefault": true, "policy": { "maxFailed": 2, "minPassRate": 0.985, "requireTags": ["smoke"] } });
         client.post_json(&format!("/api/projects/{project}/gate-policies"), &policy).await.expect("stored");
         let html = page(client, &settings).await;
         let gates = words_after(&html, "id=\"gates-title\"").replace('\u{a0}', " ");
-        assert!(gates.contains("Turned down: an error outside of the tests, more than 2 failed tests, less than 98.5 % passed, a failed @smoke test."), "{gates}");
+        assert!(gates.contains("Fails for: an error outside tests, more than 2 failed tests, less than 98.5% passed, a failed @smoke test."), "{gates}");
         assert!(html.contains("value=\"98.5\"") && html.contains("{\"policy\":\"release\"}"), "{html}");
     })
     .await;
@@ -342,7 +342,7 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         assert!(html.contains("data-label=\"All attempts\">4.0\u{a0}s<"), "{html}");
         assert!(retries.contains("data-label=\"Retries\">1.0\u{a0}s<"), "{retries}");
         let none = page(client, &format!("{address}&phase=retries&tried=once")).await;
-        assert!(none.contains("No execution fits these filters"), "{none}");
+        assert!(none.contains("No executions match"), "{none}");
         assert!(!retries.contains("ships: passed") && !retries.contains("flaky earlier"), "{retries}");
         assert!(html.contains(&format!("href=\"{address}&#38;worker=2\"")), "{html}");
         let second = page(client, &format!("{address}&worker=2")).await;
@@ -356,7 +356,7 @@ async fn a_timeline_shows_what_attempts_before_the_last_took() {
         assert!(first.contains(">1 execution<") && first.contains("ships: passed"), "{first}");
         assert!(!first.contains("Worker 0"), "{first}");
         let elsewhere = page(client, &format!("{address}&worker=1.2")).await;
-        assert!(elsewhere.contains("No execution fits these filters"), "{elsewhere}");
+        assert!(elsewhere.contains("No executions match"), "{elsewhere}");
         for (wrong, told) in [
             ("worker=0", "a number such as 2, shard and number such as 1.2"),
             ("phase=evening", "it is one of setup, tests, first, retries."),
@@ -405,7 +405,7 @@ async fn tags_are_searched_and_paged() {
                 && !some.contains(">critters<"),
             "{some}"
         );
-        assert!(page(client, "/settings/tags?q=none").await.contains("No tag fits"));
+        assert!(page(client, "/settings/tags?q=none").await.contains("No tags match"));
     })
     .await;
 }

@@ -213,7 +213,7 @@ async fn a_failure_is_judged_by_what_came_before_it_also_when_others_followed() 
         let html = page_of(client, &format!("/test-run-cases/{lost}")).await;
         let panel = words_after(&html, "id=\"healing-title\"");
         assert!(
-            panel.contains("Another locator would not help The test was on the login page /login ."),
+            panel.contains("Changing the locator will not help The test was on the login page /login ."),
             "{panel}"
         );
     })

@@ -95,7 +95,7 @@ async fn a_renamed_button_is_found_by_what_the_last_pass_saw() {
         assert!(html.contains(&locator) && html.contains(&panel), "{html}");
         let html = page(client, &format!("/test-run-cases/{execution}")).await;
         let panel = words_after(&html, "id=\"healing-title\"");
-        assert!(panel.contains("It finds the element that the test found before."), "{panel}");
+        assert!(panel.contains("Matches the element found in earlier runs."), "{panel}");
         let found = healing(client, execution).await;
         assert_eq!(found["source"], "element-match", "{found:#}");
         assert_eq!(found["failingLocator"], json!({ "method": "getByRole", "args": ["button", { "name": "Log in" }] }));

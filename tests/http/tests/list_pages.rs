@@ -82,7 +82,7 @@ async fn what_a_run_counts_is_what_its_lists_hold() {
             assert_eq!(json!(listed), group["count"], "{group}");
         }
         let none = page(client, &format!("/test-runs/{id}?cluster=none")).await;
-        assert!(none.contains("No execution fits these filters"), "every failure has a cluster");
+        assert!(none.contains("No executions match"), "every failure has a cluster");
         let insights = page(client, &format!("/test-runs/{id}?tab=insights")).await;
         assert!(insights.contains("change=recurring"), "{insights}");
     })
@@ -97,7 +97,7 @@ async fn every_test_of_a_cluster_can_be_reached() {
         submit(service, 1, "failed", cases).await;
         let overview = page(client, "/failure-clusters/1").await;
         assert!(
-            words_after(&overview, "Tests it fails").starts_with("Tests it fails the 20 it fails most of 23"),
+            words_after(&overview, "Affected tests").starts_with("Affected tests the 20 it fails most of 23"),
             "{overview}"
         );
         let first = page(client, "/failure-clusters/1?tab=tests&limit=20").await;
@@ -127,9 +127,9 @@ async fn lists_without_rows_say_what_there_is() {
         client.post_json("/api/test-runs/setup", &setup).await.expect("registered");
         assert_eq!(rows(client, "/projects/1?status=running").await, 1, "what is shown as running");
         let same = page(client, &format!("/projects/1?tab=compare&run={id}&run={id}")).await;
-        assert!(same.contains("choose two different ones"), "{same}");
+        assert!(same.contains("Select two different runs"), "{same}");
         let flaky = page(client, "/projects/1?tab=flaky&minScore=90").await;
-        assert!(flaky.contains("No flaky test fits these filters"), "{flaky}");
+        assert!(flaky.contains("No flaky tests match"), "{flaky}");
     })
     .await;
 }
@@ -299,7 +299,7 @@ async fn a_run_that_is_sent_after_newer_ones_is_compared_as_the_older_one() {
         let ticked = page(client, &format!("/test-runs/{newer}?tab=compare&with={older}")).await;
         assert!(words_after(&ticked, "versus-side").contains(&format!("Before Run {older} ")), "{ticked}");
         let alone = page(client, &format!("/test-runs/{older}?tab=compare")).await;
-        assert!(alone.contains("No run of its project that is over came before it."), "{alone}");
+        assert!(alone.contains("No earlier finished run in this project."), "{alone}");
         assert!(!alone.contains("<option"), "what came later is no measure of it: {alone}");
         let turned = page(client, &format!("/test-runs/{older}?tab=compare&with={newer}")).await;
         let sides = words_after(&turned, "versus-side");
@@ -381,7 +381,7 @@ async fn the_start_page_says_which_projects_its_flaky_tests_are_of() {
             submit(service, 12 - hour, "passed", wobbles()).await;
         }
         work(service).await;
-        let home = words_after(&page(client, "/").await, "Flaky tests that cost most");
+        let home = words_after(&page(client, "/").await, "Most expensive flaky tests");
         let told = home.split("Recent runs").next().expect("a panel");
         assert!(told.contains("wobbles") && told.contains("Of the projects above."), "{told}");
     })

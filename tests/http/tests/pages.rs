@@ -101,17 +101,17 @@ async fn a_reader_sees_their_project_and_is_told_about_others() {
         assert_eq!(answer.status, 200);
         assert!(!answer.text().contains("tab=members"));
         let refused = [
-            (format!("/projects/{other}"), "not assigned to you"),
-            (format!("/projects/{own}?tab=members"), "for another role"),
-            (format!("/projects/{own}?tab=settings"), "for another role"),
-            ("/settings/tags".to_owned(), "for another role"),
-            ("/settings/users?show=invitations".to_owned(), "for another role"),
-            ("/settings/users/1".to_owned(), "for another role"),
-            ("/settings/users/1/keys".to_owned(), "for another role"),
-            ("/settings/audit".to_owned(), "for another role"),
-            ("/settings/projects".to_owned(), "for another role"),
-            ("/settings/source-control".to_owned(), "for another role"),
-            ("/settings/flakiness".to_owned(), "for another role"),
+            (format!("/projects/{other}"), "no access to this project"),
+            (format!("/projects/{own}?tab=members"), "Your role has no access"),
+            (format!("/projects/{own}?tab=settings"), "Your role has no access"),
+            ("/settings/tags".to_owned(), "Your role has no access"),
+            ("/settings/users?show=invitations".to_owned(), "Your role has no access"),
+            ("/settings/users/1".to_owned(), "Your role has no access"),
+            ("/settings/users/1/keys".to_owned(), "Your role has no access"),
+            ("/settings/audit".to_owned(), "Your role has no access"),
+            ("/settings/projects".to_owned(), "Your role has no access"),
+            ("/settings/source-control".to_owned(), "Your role has no access"),
+            ("/settings/flakiness".to_owned(), "Your role has no access"),
         ];
         for (path, sentence) in refused {
             let answer = page(&reader, &path).await;
@@ -122,7 +122,7 @@ async fn a_reader_sees_their_project_and_is_told_about_others() {
         }
         let answer = page(&reader, "/settings/account").await;
         assert_eq!(answer.status, 200);
-        assert!(answer.text().contains("You reach one project"));
+        assert!(answer.text().contains("Access: 1 project"));
     })
     .await;
 }
@@ -223,7 +223,7 @@ async fn a_cell_of_the_grid_shows_the_worst_browser_and_leads_to_it() {
         assert_eq!(grid.matches(&cell).count(), 1, "{grid}");
         assert_eq!(grid.matches("href=\"/test-run-cases/").count(), 1, "{grid}");
         let none = page(client, &format!("/projects/{project}?tab=grid&q=nothing")).await.text();
-        assert!(none.contains("No test fits these filters"), "{none}");
+        assert!(none.contains("No tests match"), "{none}");
     })
     .await;
 }
@@ -252,7 +252,7 @@ async fn two_ticked_runs_are_compared_the_newer_with_the_older() {
         let one = page(&client, &format!("{compare}&run={second}")).await;
         assert!(one.text().contains(&format!("<option value=\"{second}\" selected")), "{}", one.text());
         let many = page(&client, &format!("{compare}&run={first}&run={second}&run={third}")).await;
-        assert!(many.text().contains("Two runs can be compared at a time"));
+        assert!(many.text().contains("You can compare two runs at a time"));
         assert_eq!(page(&client, &format!("{compare}&run=x")).await.status, 400);
     })
     .await;
@@ -386,7 +386,7 @@ async fn analytics_adds_up_the_days_between_two_dates() {
         let wide = page(client, &format!("/analytics?from={}&to={}", day(90), day(0))).await;
         assert_eq!(wide.status, 400);
         assert!(wide.text().contains("at most 90 days"), "{}", wide.text());
-        assert!(chosen.contains("failed in a row is told as it is now"), "{chosen}");
+        assert!(chosen.contains("Failure streaks are current"), "{chosen}");
         let tomorrow = page(client, &format!("/analytics?from={}", day(-1))).await;
         assert_eq!(tomorrow.status, 400);
     })
@@ -499,7 +499,7 @@ async fn what_people_add_stands_beside_the_results() {
             let neighbour = format!("rel=\"{way}\" href=\"/test-run-cases/{}\"", to["id"]);
             assert!(text.contains(&neighbour), "{neighbour}: {text}");
         }
-        assert!(text.contains(">#8<") && text.contains("the test passed the last time it ran."), "{text}");
+        assert!(text.contains(">#8<") && text.contains("the test passed in its last run."), "{text}");
     })
     .await;
 }

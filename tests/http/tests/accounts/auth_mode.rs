@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{refusal, refused, secured_with};
 
-const LINE: &str = "Sign-in is switched off: everyone who reaches this service can do everything.";
+const LINE: &str = "Sign-in is off: everyone who can reach this service has full access.";
 
 async fn page(client: &Client, path: &str) -> Answer {
     let browser = client.with_header("accept", "text/html").expect("a header");

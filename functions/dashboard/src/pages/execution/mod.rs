@@ -339,11 +339,11 @@ fn verdict(detail: &ExecutionDetail) -> Option<String> {
     let is_known = detail.cluster.as_ref().is_some_and(|cluster| !cluster.is_new);
     let elsewhere = if is_known { " Its cause is a known failure." } else { "" };
     if item.is_new_regression {
-        Some(format!("New failure: last run passed{on}{place}.{elsewhere}"))
+        Some(format!("New failure: the test passed in its last run{on}{place}.{elsewhere}"))
     } else if item.is_new_flaky {
-        Some(format!("Newly flaky: passed first time last run{on}{place}.{elsewhere}"))
+        Some(format!("Newly flaky: the test passed first time in its last run{on}{place}.{elsewhere}"))
     } else if item.is_fixed {
-        Some(format!("Recovered: failed last run{on}{place}."))
+        Some(format!("Recovered: the test failed in its last run{on}{place}."))
     } else if item.expected_failure {
         Some("Marked as expected to fail.".to_owned())
     } else {
