@@ -189,6 +189,7 @@ export function beginRun(parts: RunParts): ActiveRun {
       return {
         ...deliveredRun({ projectId, runUrl, ...answer }),
         filesSent: live.progress().filesSent, filesLost: live.filesLost, filesLeft, resultsLeft,
+        ...(live.firstFileLost === undefined ? {} : { firstFileLost: live.firstFileLost }),
       };
     } finally {
       stopProgress();
@@ -320,10 +321,10 @@ export function beginRun(parts: RunParts): ActiveRun {
   }
 
   /** What did not arrive of a run that did. */
-  async function keepLeft(all: RunFields, { filesLeft, filesLost, filesSent, resultsLeft }: DeliveredRun): Promise<void> {
+  async function keepLeft(all: RunFields, { filesLeft, filesLost, firstFileLost, filesSent, resultsLeft }: DeliveredRun): Promise<void> {
     const refused = live?.resultsRefused ?? 0;
     if (refused > 0) log.warn(`${refused} results were not accepted by the service`);
-    if (filesLost > 0) log.warn(`${filesLost} of ${filesSent + filesLost + filesLeft.length} files could not be sent`);
+    if (filesLost > 0) log.warn(`${filesLost} of ${filesSent + filesLost + filesLeft.length} files could not be sent${firstFileLost === undefined ? '' : `, the first: ${firstFileLost}`}`);
     const entries = new Map(resultsLeft.map(({ identity, entry }) => [identity, entry]));
     const files = new Map([...entries.keys(), ...filesLeft.map(({ identity }) => identity)]
       .map((identity) => [identity, [] as OutgoingAttempt['files']]));

@@ -57,7 +57,8 @@ export function keyOf({ test, result }: Attempt): TestResult | TestCase {
 }
 
 export function attemptStatus(run: RunOutcome, test: TestCase, result: TestResult): AttemptStatus {
-  if (!run.ended.has(result)) return 'interrupted';
+  // Of a test that its global timeout cuts off Playwright says that it did not run.
+  if (!run.ended.has(result)) return run.result.status === 'timedout' ? 'didnotrun' : 'interrupted';
   const skippedByPlaywright = result.status === 'skipped' && test.expectedStatus !== 'skipped';
   return skippedByPlaywright ? 'didnotrun' : result.status;
 }
@@ -78,11 +79,13 @@ export function outcomeOver(statuses: readonly AttemptStatus[], expectsFailure: 
   const has = (status: AttemptStatus): boolean => statuses.includes(status);
   const failure = statuses.filter((status) => status === unexpected || status === 'timedOut').at(-1);
   const passes = statuses.includes(expected as AttemptStatus);
+  // The last attempt says what is expected of all: after a skip neither a pass nor a failure is, before one a skip is none.
+  const skips = statuses.filter((status) => status !== 'interrupted' && status !== 'didnotrun').at(-1) === 'skipped';
   if (failure !== undefined) {
-    if (passes || has('skipped')) return 'flaky';
+    if (passes || skips) return 'flaky';
     return failure === 'timedOut' ? 'timedOut' : 'failed';
   }
-  if (passes) return 'passed';
+  if (passes) return skips ? 'flaky' : 'passed';
   if (has('skipped')) return 'skipped';
   return has('interrupted') ? 'interrupted' : 'didNotRun';
 }
@@ -106,6 +109,7 @@ function failuresOf(run: RunOutcome, tests: readonly TestCase[]): Failures {
 }
 
 function whyNotRun(run: RunOutcome, test: TestCase, failures: Failures): Pick<Attempt, 'didNotRunReason' | 'blockedBy'> {
+  if (test.results.some((result) => !run.ended.has(result))) return { didNotRunReason: 'global-timeout' };
   const blocker = closestBefore(test, failures.byFile.get(fileKey(test)) ?? []) ?? dependencyFailure(test, failures);
   if (test.results.length > 0 && blocker) return blockedBy(run, blocker);
   if (run.result.status === 'timedout') return { didNotRunReason: 'global-timeout' };

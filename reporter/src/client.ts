@@ -150,10 +150,22 @@ function objectOf(answer: Answer): JsonObject {
 
 /** The service explains itself in a sentence; a proxy in front of it may not. */
 function refusal(answer: Answer): RequestFailed {
+  const target = redirectTarget(answer);
+  if (target !== undefined) return new RequestFailed(`HTTP ${answer.status}: the server answers with a redirect; set serverUrl to ${target}`, answer.status);
   const { message, code } = parse(answer.body) ?? {};
   return new RequestFailed(
     `HTTP ${answer.status}${typeof message === 'string' ? `: ${message}` : ''}`, answer.status,
     typeof code === 'string' ? code : undefined, retryAfterMs(answer));
+}
+
+/** The origin a redirect leads to: requests with a body and a key are not sent on to it. */
+function redirectTarget({ status, headers: { location } }: Answer): string | undefined {
+  if (status < 300 || status > 399 || location === undefined) return undefined;
+  try {
+    return new URL(location).origin;
+  } catch {
+    return undefined;
+  }
 }
 
 function parse(body: string): JsonObject | undefined {

@@ -30,6 +30,8 @@ export interface DeliveredRun {
   filesSent: number;
   /** Not accepted, or gone. */
   filesLost: number;
+  /** The first of them, and why. */
+  firstFileLost?: string;
   /** Not reached in the time there was: worth another try. */
   filesLeft: OutgoingFile[];
   /** Those the service fails on while it takes others: worth a try some other day. */
@@ -187,8 +189,9 @@ async function compressed(run: RunFields, cases: readonly OutgoingCase[]): Promi
 
 async function sendFiles(
   delivery: Delivery, files: readonly OutgoingFile[],
-): Promise<Pick<DeliveredRun, 'filesSent' | 'filesLost' | 'filesLeft'>> {
+): Promise<Pick<DeliveredRun, 'filesSent' | 'filesLost' | 'firstFileLost' | 'filesLeft'>> {
   let filesSent = 0;
+  let firstFileLost: string | undefined;
   let failures = 0;
   /** Fewest files of a batch the service failed on since it took one, and of one it then took in parts: see {@link Faults}. */
   let failedOn = Infinity;
@@ -217,10 +220,11 @@ async function sendFiles(
         // The one at fault was in all of those batches.
         failedOn = Infinity;
         if (mayBeAtFault || mayBeRead(error)) filesLeft.push(...batch);
+        else firstFileLost ??= `${batch.map(({ file }) => file.name).join(', ')} of "${batch[0]!.identity.title}": ${reasonOf(error)}`;
       }
     }
   }
-  return { filesSent, filesLost: files.length - filesSent - filesLeft.length, filesLeft };
+  return { filesSent, filesLost: files.length - filesSent - filesLeft.length, ...(firstFileLost === undefined ? {} : { firstFileLost }), filesLeft };
 }
 
 /** Fewer files may be accepted, or all but the one that is gone or at fault. */

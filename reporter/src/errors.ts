@@ -1,6 +1,6 @@
 /**
- * What went wrong, as one text: every message once, in order, and the place when no
- * message names it.
+ * What went wrong, as one text: every failure in order, each with its place, also where several
+ * say the same; only what is reported twice for one place is said once.
  */
 import type { Location, TestError, TestResult } from '@playwright/test/reporter';
 import { relativeLocation } from './locations';
@@ -9,13 +9,17 @@ const SEPARATOR = '\n---\n';
 
 /** `fallback` is the place to name when no error has one, as with timeouts. */
 export function errorText(result: TestResult, fallback: Location, workingDirectory: string): string | null {
-  const errors = errorsOf(result);
-  const messages = [...new Set(errors.map(messageOf).filter((message) => message !== ''))];
-  if (messages.length === 0) return null;
-  const text = messages.join(SEPARATOR);
-  if (hasStackFrame(text)) return text;
-  const location = errors.find((error) => error.location)?.location ?? fallback;
-  return `${text}\n    at ${relativeLocation(location, workingDirectory)}`;
+  const located = errorsOf(result).map((error) => ({ message: messageOf(error), location: error.location }))
+    .filter(({ message }) => message !== '');
+  if (located.length === 0) return null;
+  const texts = located.map(({ message, location }) => {
+    if (hasStackFrame(message)) return message;
+    // Beside others an error without a place is not given one of theirs.
+    const place = location ?? (located.length === 1 ? fallback : undefined);
+    return place ? `${message}\n    at ${relativeLocation(place, workingDirectory)}` : message;
+  });
+  const text = [...new Set(texts)].join(SEPARATOR);
+  return hasStackFrame(text) ? text : `${text}\n    at ${relativeLocation(fallback, workingDirectory)}`;
 }
 
 export function errorsOf(result: TestResult): TestError[] {

@@ -54,10 +54,10 @@ export function collectRunErrors(): RunErrors {
     },
     of(config, workingDirectory) {
       const read = errors.map(({ error, isOfWorker, isEarly }): RunError => {
-        const message = stripAnsi(messageOf(error) || error.stack || 'Unknown error').slice(0, MAX_MESSAGE_CHARS);
+        const message = stripAnsi(messageOf(error) || error.stack || 'Unknown error');
         const phase = isOfWorker ? 'worker' : phaseOf(error, message, config, isEarly);
         return {
-          message,
+          message: withSource(message, error).slice(0, MAX_MESSAGE_CHARS),
           ...(error.location ? { location: relativeLocation(error.location, workingDirectory) } : {}),
           ...(phase ? { phase } : {}),
         };
@@ -67,6 +67,12 @@ export function collectRunErrors(): RunErrors {
       return read;
     },
   };
+}
+
+/** The lines of source around the error below its message, unless they stand in it already. */
+function withSource(message: string, { snippet }: TestError): string {
+  const source = stripAnsi(snippet ?? '').trimEnd();
+  return source === '' || message.includes(source) ? message : `${message.trimEnd()}\n\n${source}`;
 }
 
 function phaseOf(error: TestError, message: string, config: FullConfig, isEarly: boolean): Phase | undefined {

@@ -16,6 +16,10 @@ export interface FlatStep {
   category: FlatCategory;
   error?: { message: string };
   failed?: boolean;
+  skipped?: boolean;
+  skipReason?: string;
+  /** What the author of the step passed with it, as JSON. */
+  params?: string;
   location?: string;
   startTime: number;
 }
@@ -25,7 +29,7 @@ export interface StepEvent {
   category: 'hook' | 'fixture' | 'wait' | 'test.step' | 'expect';
   startedAt: number;
   duration: number;
-  status: 'passed' | 'failed' | 'wasted';
+  status: 'passed' | 'failed' | 'skipped' | 'wasted';
   location: string | null;
 }
 
@@ -39,6 +43,8 @@ export interface StepSummary {
 
 const TITLE_MAX_CHARS = 500;
 const ERROR_MAX_CHARS = 2_000;
+const SKIP_REASON_MAX_CHARS = 500;
+const PARAMS_MAX_CHARS = 500;
 /** The service keeps this many by default; sending more would only be thrown away. */
 const STEPS_MAX = 500;
 const EVENTS_MAX = 1_000;
@@ -73,13 +79,36 @@ interface TimedStep {
   step: TestStep;
   duration: number;
   failed: boolean;
+  skip: Skip | undefined;
+}
+
+interface Skip {
+  reason?: string;
 }
 
 /** A step that never ended lasted until the attempt did, and is where it got stuck. */
 function timed(step: TestStep, attemptEnd: number): TimedStep {
   const unfinished = isUnfinished(step);
   const duration = unfinished ? attemptEnd - step.startTime.getTime() : step.duration;
-  return { step, duration: Math.max(0, Math.round(duration)), failed: unfinished || step.error !== undefined };
+  const skip = skipOf(step);
+  return { step, skip, duration: Math.max(0, Math.round(duration)), failed: !skip && (unfinished || step.error !== undefined) };
+}
+
+/** What a skip ends ends with an error of this kind: hooks and steps around `test.skip()` did not fail. */
+const SKIP_ERROR = /^(?:Error: )?Test is skipped(?:: (.*))?/;
+
+/** How a step ended, for those who watch. */
+export function stepStatus(step: TestStep): 'passed' | 'failed' | 'skipped' {
+  if (skipOf(step)) return 'skipped';
+  return step.error ? 'failed' : 'passed';
+}
+
+/** Playwright before 1.51 has no annotations of steps. */
+function skipOf({ annotations, error }: TestStep): Skip | undefined {
+  const byError = SKIP_ERROR.exec(stripAnsi(error?.message ?? ''));
+  if (byError) return byError[1] ? { reason: byError[1] } : {};
+  const declared = error ? undefined : annotations?.find(({ type }) => type === 'skip');
+  return declared && (declared.description ? { reason: declared.description } : {});
 }
 
 function isUnfinished(step: TestStep): boolean {
@@ -93,20 +122,24 @@ function* depthFirst(steps: readonly TestStep[]): Generator<TestStep> {
   }
 }
 
-function flatStep({ step, duration, failed }: TimedStep): FlatStep {
+function flatStep({ step, duration, failed, skip }: TimedStep): FlatStep {
   const { error, location } = step;
+  const params = paramsOf(step);
   return {
     title: titleOf(step),
     duration,
     category: flatCategory(step),
     ...(failed ? { failed } : {}),
-    ...(error ? { error: { message: stripAnsi(error.message ?? error.value ?? '').slice(0, ERROR_MAX_CHARS) } } : {}),
+    ...(skip ? { skipped: true } : {}),
+    ...(skip?.reason ? { skipReason: skip.reason.slice(0, SKIP_REASON_MAX_CHARS) } : {}),
+    ...(params ? { params } : {}),
+    ...(error && !skip ? { error: { message: stripAnsi(error.message ?? error.value ?? '').slice(0, ERROR_MAX_CHARS) } } : {}),
     ...(location ? { location: absoluteLocation(location) } : {}),
     startTime: step.startTime.getTime(),
   };
 }
 
-function stepEvent({ step, duration, failed }: TimedStep): StepEvent[] {
+function stepEvent({ step, duration, failed, skip }: TimedStep): StepEvent[] {
   const category = eventCategory(step);
   if (!category) return [];
   return [{
@@ -114,7 +147,7 @@ function stepEvent({ step, duration, failed }: TimedStep): StepEvent[] {
     category,
     startedAt: step.startTime.getTime(),
     duration,
-    status: failed ? 'failed' : isFixedWait(step) ? 'wasted' : 'passed',
+    status: failed ? 'failed' : skip ? 'skipped' : isFixedWait(step) ? 'wasted' : 'passed',
     location: step.location ? absoluteLocation(step.location) : null,
   }];
 }
@@ -150,6 +183,19 @@ function flatCategory(step: TestStep): FlatCategory {
       return API_CATEGORIES.find(([pattern]) => pattern.test(step.title))?.[1] ?? 'api';
     default:
       return 'other';
+  }
+}
+
+const SECRET_NAME = /token|secret|passw|pwd|auth|key|session|credential/i;
+
+/** Those of `test.step` since Playwright 1.63; what actions are called with may be typed secrets and stays here. */
+function paramsOf({ category, params }: TestStep): string | undefined {
+  if (category !== 'test.step' || !params || Object.keys(params).length === 0) return undefined;
+  try {
+    const text = JSON.stringify(params, (name, value: unknown) => (name !== '' && SECRET_NAME.test(name) ? '<redacted>' : value));
+    return text.length > PARAMS_MAX_CHARS ? `${text.slice(0, PARAMS_MAX_CHARS - 1)}…` : text;
+  } catch {
+    return undefined;
   }
 }
 

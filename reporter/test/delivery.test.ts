@@ -126,6 +126,10 @@ test('one result too large for the server goes without its evidence', () => with
     assert.deepEqual(titles(service.received.at(-1)!.json['testCases']), ['one']);
   }));
 
+test('a server that redirects is named with its target', () => withService(
+  () => ({ status: 301, headers: { location: 'https://callboard.example.com/api/x?a=b' }, body: {} }),
+  (service) => assert.rejects(deliver(service, [attempt('one')]), /redirect; set serverUrl to https:\/\/callboard\.example\.com$/)));
+
 test('when files are refused, the results are sent without them', () => withService(
   ({ path: where }) => (where.endsWith('upload') ? { status: 422, body: { message: 'no' } } : {}),
   async (service) => {
@@ -139,6 +143,7 @@ test('a file that is gone is lost alone, and nothing is asked twice for it', () 
   const kept = (name: string): AttachmentFile => attachment(name, Buffer.from(name));
   const delivered = await deliver(service, [attempt('one', [kept('a'), goneFile('b')]), attempt('two', [kept('c'), kept('d')])]);
   assert.deepEqual({ sent: delivered.filesSent, lost: delivered.filesLost, left: delivered.filesLeft }, { sent: 3, lost: 1, left: [] });
+  assert.match(delivered.firstFileLost!, /^b of "one": .*ENOENT/);
   assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload', 'test-runs/upload']);
 }));
 

@@ -6,6 +6,7 @@ import type { TestCase, TestResult, TestStep } from '@playwright/test/reporter';
 import { browserOf } from '../browser';
 import { absoluteLocation, relativeLocation } from '../locations';
 import { describeBlocks } from '../suites';
+import { stepStatus } from '../steps';
 import { titleFor } from '../title';
 import type { QueuedEvent } from './event-queue';
 
@@ -39,7 +40,7 @@ export function stepEvent(
     location: step.location ? absoluteLocation(step.location) : null,
     workerIndex: result.workerIndex,
     startedAt: step.startTime.getTime(),
-    ...(type === 'step-end' ? { status: step.error ? 'failed' : 'passed', duration: Math.max(0, Math.round(step.duration)) } : {}),
+    ...(type === 'step-end' ? { status: stepStatus(step), duration: Math.max(0, Math.round(step.duration)) } : {}),
   });
 }
 

@@ -32,6 +32,8 @@ export interface FileSender {
   isDone(key: object): boolean;
   progress(): { filesSent: number; files: number; bytesLeft: number };
   readonly lost: number;
+  /** The first file that was lost, and why. */
+  readonly firstLost: string | undefined;
 }
 
 interface Job {
@@ -59,6 +61,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
   let isOpen = false;
   let isGivenUp = false;
   let lost = 0;
+  let firstLost: string | undefined;
   let filesSent = 0;
   let files = 0;
   let bytesLeft = 0;
@@ -96,6 +99,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
         jobs.unshift(job);
       } else {
         lost += job.files.length;
+        firstLost ??= `${job.files.map(({ name }) => name).join(', ')} of "${job.identity.title}": ${(error as Error).message}`;
         settle(job);
         log.detail(`${job.files.map(({ name }) => name).join(', ')} of "${job.identity.title}" not accepted: ${(error as Error).message}`);
       }
@@ -151,6 +155,9 @@ export function createFileSender(parts: FileSenderParts): FileSender {
     progress: () => ({ filesSent, files, bytesLeft }),
     get lost() {
       return lost;
+    },
+    get firstLost() {
+      return firstLost;
     },
   };
 }

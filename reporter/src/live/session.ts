@@ -57,6 +57,7 @@ export interface Live {
   readonly isOffline: boolean;
   readonly wasHeard: boolean;
   readonly filesLost: number;
+  readonly firstFileLost: string | undefined;
   readonly resultsRefused: number;
 }
 
@@ -165,6 +166,9 @@ export function startLive(parts: LiveParts): Live {
     },
     get wasHeard() {
       return pace.lastAnswerAtMs !== undefined;
+    },
+    get firstFileLost() {
+      return files.firstLost;
     },
     get filesLost() {
       return files.lost;
