@@ -24,12 +24,13 @@ step "Formatting (cargo fmt --all repairs it)" cargo fmt --all -- --check -l || 
 step "Trace viewer" scripts/assets.sh || true
 # What the tests need besides is fetched while the compiler works, which leaves the network alone.
 fuzzer="Packages of the fuzzer and the linter" reporter="Packages of the reporter" browser="Browser"
-end_to_end="Packages of the end-to-end tests" agents="Packages of the MCP check"
+end_to_end="Packages of the end-to-end tests" agents="Packages of the MCP check" referee="Releases of Playwright"
 aside "$fuzzer" scripts/prerequisites.sh python tests/contract
 aside "$browser" scripts/prerequisites.sh browser
 aside "$reporter" scripts/prerequisites.sh npm reporter
 aside "$end_to_end" scripts/prerequisites.sh npm tests/e2e
 aside "$agents" scripts/prerequisites.sh npm tests/mcp
+aside "$referee" scripts/prerequisites.sh npm tests/referee
 # One build serves the tests, the services that the tests start, and the lints: clippy's compiler makes it, so that
 # nothing is read a second time only to be looked at. All that follows is told the same, or cargo would build again.
 export RUSTC_WORKSPACE_WRAPPER=clippy-driver
@@ -89,6 +90,11 @@ fi
 has_reporter=false
 if passed_aside "$reporter"; then
   if step "Build of the reporter" npm --prefix reporter run build; then has_reporter=true; fi
+  if $built && $has_reporter && passed_aside "$referee"; then
+    aside "Outcomes are those of Playwright" scripts/referee.sh
+  else
+    fail_step "Outcomes are those of Playwright" "not run, see above"
+  fi
   step "Tests of the reporter" npm --prefix reporter test || true
 fi
 collect

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Plays small suites with several releases of Playwright and compares what the built service stores with Playwright's
+# own reports of the same runs. Needs the built service, the built reporter and the packages of tests/referee.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
+
+if [ ! -x "$(target_dir)/debug/callboard" ]; then die "the service is missing: build it first with cargo build --workspace --bins"; fi
+folder=$(mktemp -d)
+trap 'stop_services; rm -rf "$folder"' EXIT
+address=
+start_service "$folder" SERVICE_RATE_LIMITS=off
+cd tests/referee
+# Two at a time: each suite starts Playwright and its workers.
+env TMPDIR="$folder" CALLBOARD_URL="$address" node --test --test-concurrency=2 --test-timeout=600000 --test-reporter=spec \
+  outcomes.mjs cut-off.mjs run-errors.mjs details.mjs

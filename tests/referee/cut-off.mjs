@@ -1,0 +1,41 @@
+/** Runs that are interrupted, wherever they are, or stopped by a limit: what is known of them is what Playwright knows. */
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { assertAsReported, runIdOf } from './support/compare.mjs';
+import { RELEASES, suitesFor } from './support/playwright.mjs';
+import { readReport } from './support/report.mjs';
+
+const PLACES = ['global set-up', 'before all', 'worker fixture', 'fixture', 'test', 'retry', 'fixture teardown', 'after all', 'worker teardown', 'global teardown'];
+/** The others differ between releases in nothing that matters here. */
+const IN_EACH_RELEASE = new Set(['global set-up', 'test', 'retry']);
+
+for (const release of RELEASES) {
+  describe(release, () => {
+    const suites = suitesFor(release);
+    after(() => suites.remove());
+    const checked = async (run, status, what, reason = what) => {
+      for (const way of ['live', 'batch']) {
+        const { run: stored, executions } = await assertAsReported(runIdOf(run, way), readReport(run), `${what}, ${way}`);
+        assert.equal(stored.status, status, `${what}, ${way}`);
+        const reasons = executions.filter((each) => each.status === 'didnotrun').map((each) => each.didNotRunReason);
+        assert.deepEqual([...new Set(reasons)], reasons.length > 0 ? [reason] : [], `${what}, ${way}`);
+      }
+    };
+
+    for (const place of PLACES.filter((each) => release === RELEASES[0] || IN_EACH_RELEASE.has(each))) {
+      test(`is interrupted at: ${place}`, async () => {
+        const run = await suites.start('cut-off', ['test'], { env: { CUT_OFF: place } }).interruptAt(`WAITING AT ${place}`);
+        await checked(run, 'interrupted', place, 'interrupted');
+      });
+    }
+
+    test('stops at a number of failures', async () => {
+      await checked(await suites.run('cut-off', ['test', '--max-failures=1']), 'failed', 'max-failures');
+    });
+
+    test('reaches its global timeout', async () => {
+      const run = await suites.run('cut-off', ['test', '--global-timeout=4000'], { env: { CUT_OFF: 'test' } });
+      await checked(run, 'timedout', 'global-timeout');
+    });
+  });
+}

@@ -1,0 +1,5 @@
+import { test } from '@playwright/test';
+
+test('finds its data', () => {
+  throw new Error('the data is gone');
+});

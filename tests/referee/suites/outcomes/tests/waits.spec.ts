@@ -1,0 +1,4 @@
+import { test } from '@playwright/test';
+
+test('needs the data', () => {});
+test.skip('is skipped in any case', () => {});

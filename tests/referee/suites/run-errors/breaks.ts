@@ -1,0 +1,3 @@
+export default (): void => {
+  throw new Error('db is down');
+};

@@ -1,0 +1,4 @@
+import { test } from '@playwright/test';
+
+test.only('is focused', () => {});
+test('is not', () => {});
