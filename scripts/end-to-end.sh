@@ -131,9 +131,6 @@ start protocol SERVICE_RATE_LIMITS=off
 protocol=$address
 say "Service with $engine on $open"
 drive e2e CALLBOARD_URL="$open" check.mjs streaming.mjs live.mjs
-# What each way of sending counts, with one engine: how results are counted is compared with both where they are stored.
-case "$engine" in postgres) counted='sent as a batch' ;; *) counted='streamed|in two browser projects|leaves out|breaks off' ;; esac
-drive e2e CALLBOARD_URL="$open" --test-name-pattern="$counted" counting.mjs
 drive mcp CALLBOARD_URL="$protocol" check.mjs stateless.mjs
 drive_anew agents "${signed_in[*]} SERVICE_RATE_LIMITS=off" mcp "CALLBOARD_ACCOUNTS_URL={address}" roles.mjs
 # The reporters that others publish, the older with one engine and the newer with the other.

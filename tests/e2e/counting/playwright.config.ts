@@ -1,4 +1,4 @@
-/** Tests of every outcome, without a browser: what is counted, and how, see counting.mjs, faults.mjs, published.mjs and published-protocol.mjs. */
+/** Tests of every outcome, without a browser: see faults.mjs, published.mjs and published-protocol.mjs. */
 import { defineConfig } from '@playwright/test';
 
 const published = process.env['PUBLISHED_REPORTER'];
