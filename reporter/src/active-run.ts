@@ -104,6 +104,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   });
 
   let haveTestsBegun = false;
+  let isOver = false;
   let changes = 0;
   let ended: RunFields | undefined;
   let delivered: DeliveredRun | undefined;
@@ -271,13 +272,18 @@ export function beginRun(parts: RunParts): ActiveRun {
       if (event) live.animate(event);
     },
     testEnded(test, result) {
+      // A test that a global timeout cut off may still end while the run is sent; Playwright counts it no more.
+      if (isOver) return;
       run.ended.add(result);
       changes++;
       const captured = takeCaptures(result);
       if (captured) captures.set(result, captured);
-      queue(attemptOf(run, test, result));
+      const attempt = attemptOf(run, test, result);
+      // Why it did not run may be known only when the run is over; what is not queued yet is queued then.
+      if (attempt.status !== 'didnotrun' || attempt.blockedBy !== undefined) queue(attempt);
     },
     async end(result) {
+      isOver = true;
       run.result = {
         status: result.status,
         // A merged report begins when its tests did, a registered run when it was registered.

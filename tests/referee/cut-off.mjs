@@ -34,7 +34,7 @@ for (const release of RELEASES) {
     });
 
     test('reaches its global timeout', async () => {
-      const run = await suites.run('cut-off', ['test', '--global-timeout=4000'], { env: { CUT_OFF: 'test' } });
+      const run = await suites.run('cut-off', ['test', '--global-timeout=6000'], { env: { CUT_OFF: 'test' } });
       await checked(run, 'timedout', 'global-timeout');
     });
   });
