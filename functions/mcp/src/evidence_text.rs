@@ -117,10 +117,19 @@ pub(crate) fn steps(evidence: &Evidence) -> Vec<Entry> {
     let steps = evidence.steps.iter().map(|step| {
         let has_failed = step.failed || step.error.is_some();
         let failed = if has_failed { " FAILED" } else { "" };
+        let skipped = match &step.skip_reason {
+            Some(reason) => format!(" SKIPPED: {reason}"),
+            None if step.skipped => " SKIPPED".to_owned(),
+            None => String::new(),
+        };
+        let params = step.params.as_deref().map(|params| format!(" {params}")).unwrap_or_default();
         let location = step.location.as_deref().map(|place| format!(" at {place}")).unwrap_or_default();
         let error = step.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
         let title = shortened(&step.title, STEP_TITLE_CHARS);
-        Entry { text: format!("{title} ({} ms){failed}{location}{error}", step.duration), has_failed }
+        Entry {
+            text: format!("{title}{params} ({} ms){failed}{skipped}{location}{error}", step.duration),
+            has_failed,
+        }
     });
     steps.collect()
 }

@@ -20,7 +20,7 @@ pub use page::{
     ConsoleEntry, Cookie, CoreVitals, NavigationTiming, PageState, PaintTiming, StorageItem, WebVitals,
 };
 pub use server::{ServerLog, ServerSpan};
-pub(crate) use steps::fixed_waits_ms;
+pub(crate) use steps::{fixed_waits_ms, without_secrets};
 pub use steps::{Step, StepCategory, StepError, StepEvent, StepEventStatus, bounded_step_events};
 
 use crate::failure::{ErrorText, QuotedSource, Signature, SourceText, error_line, signature};

@@ -10,7 +10,8 @@ use crate::status::TestStatus;
 pub(super) struct RepetitionOutcome {
     /// Its status; a flaky repetition passed.
     pub(super) status: TestStatus,
-    /// Some attempt failed and some attempt passed or was skipped.
+    /// Some attempt failed and another one passed or, as the last, was skipped;
+    /// or it passed and skipped itself when it was run again.
     pub(super) flaky: bool,
     /// Position of the attempt that speaks for it: the last unexpected one of
     /// a failed repetition, the last expected one of any other.
@@ -26,12 +27,22 @@ pub(super) struct RepetitionOutcome {
 pub(super) fn repetition_outcome(statuses: &[TestStatus]) -> Option<RepetitionOutcome> {
     let last = |wanted: TestStatus| statuses.iter().rposition(|status| *status == wanted);
     let unexpected = statuses.iter().rposition(|status| status.is_failing());
-    let expected = last(TestStatus::Passed).or_else(|| last(TestStatus::Skipped));
-    if let (Some(_), Some(deciding)) = (unexpected, expected) {
+    let passed = last(TestStatus::Passed);
+    // The last attempt says what is expected of all of them: after a skip
+    // nothing but skips is, and a skip before another result counts for none.
+    let has_run = |status: &&TestStatus| !matches!(status, TestStatus::Interrupted | TestStatus::DidNotRun);
+    let ends_skipped = statuses.iter().rfind(has_run) == Some(&TestStatus::Skipped);
+    let skipped = last(TestStatus::Skipped).filter(|_| ends_skipped);
+    let is_flaky = match (unexpected, passed, skipped) {
+        (Some(_), passed, skipped) => passed.is_some() || skipped.is_some(),
+        (None, passed, skipped) => passed.is_some() && skipped.is_some(),
+    };
+    if let (true, Some(deciding)) = (is_flaky, passed.or(skipped)) {
         return Some(RepetitionOutcome { status: TestStatus::Passed, flaky: true, deciding });
     }
     let deciding = unexpected
-        .or(expected)
+        .or(passed)
+        .or_else(|| last(TestStatus::Skipped))
         .or_else(|| last(TestStatus::Interrupted))
         .or_else(|| last(TestStatus::DidNotRun))?;
     Some(RepetitionOutcome { status: statuses[deciding], flaky: false, deciding })
@@ -52,15 +63,17 @@ mod tests {
     }
 
     /// Playwright's rule, written as Playwright writes it: results are counted
-    /// by kind, whatever their order.
+    /// by kind, and the last attempt says what was expected.
     fn playwright_outcome(statuses: &[TestStatus]) -> PlaywrightOutcome {
         let (mut skipped, mut expected, mut unexpected) = (0, 0, 0);
-        for status in statuses {
+        let ran = || statuses.iter().filter(|status| !matches!(status, Interrupted | DidNotRun));
+        let expects_skip = ran().next_back() == Some(&Skipped);
+        for status in ran() {
             match status {
-                Interrupted | DidNotRun => {}
-                Skipped => skipped += 1,
-                Passed => expected += 1,
-                Failed | TimedOut => unexpected += 1,
+                Skipped if expects_skip => skipped += 1,
+                Passed if !expects_skip => expected += 1,
+                Passed | Failed | TimedOut => unexpected += 1,
+                _ => {}
             }
         }
         if expected == 0 && unexpected == 0 {
@@ -106,6 +119,7 @@ mod tests {
                     assert_eq!(deciding, if has(Passed) { Passed } else { Skipped }, "{statuses:?}");
                 }
                 PlaywrightOutcome::Unexpected => {
+                    assert!(!has(Passed), "{statuses:?}");
                     let last = statuses.iter().rev().find(|status| matches!(status, Failed | TimedOut));
                     assert_eq!((Some(&judged.status), judged.flaky), (last, false), "{statuses:?}");
                     assert_eq!(deciding, judged.status, "{statuses:?}");
@@ -141,7 +155,9 @@ mod tests {
         assert_eq!(judge(&[Passed, Failed]), (Passed, true, 0));
         assert_eq!(judge(&[Failed, Skipped]), (Passed, true, 1));
         assert_eq!(judge(&[Passed, Interrupted]), (Passed, false, 0));
-        assert_eq!(judge(&[Passed, Skipped]), (Passed, false, 0));
+        assert_eq!(judge(&[Passed, Skipped]), (Passed, true, 0));
+        assert_eq!(judge(&[Passed, Skipped, Passed]), (Passed, false, 2));
+        assert_eq!(judge(&[Failed, Skipped, Failed]), (Failed, false, 2));
         assert_eq!(judge(&[Skipped, Interrupted]), (Skipped, false, 0));
     }
 }

@@ -167,7 +167,7 @@ fn the_deciding_attempt_is_the_one_whose_failure_or_pass_counts() {
     assert_eq!(decision.failed_attempt(), None);
     let decision = decide([at(0, Failed), at(1, Skipped)]);
     assert_eq!((decision.outcome(), decision.deciding.status), (Outcome::Flaky, Skipped));
-    assert_eq!(decide([at(0, Passed), at(1, Skipped)]).outcome(), Outcome::Passed);
+    assert_eq!(decide([at(0, Passed), at(1, Skipped)]).outcome(), Outcome::Flaky);
     let decision = decide([at(0, TimedOut), at(1, Failed), at(2, Interrupted)]);
     assert_eq!((decision.outcome(), decision.duration_ms), (Outcome::Failed, 2));
 }

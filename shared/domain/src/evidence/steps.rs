@@ -1,15 +1,18 @@
 //! What a test did: its steps and the events of its timeline.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
+use super::url_text::redact_queries;
 use crate::ingest::lenient::{self, element_is_object};
 use crate::secrets::masked;
 use crate::text::cut;
 
 pub(super) const MAX_TITLE_CHARS: usize = 500;
 const MAX_STEP_ERROR_CHARS: usize = 2_000;
+const MAX_SKIP_REASON_CHARS: usize = 500;
+const MAX_PARAMS_CHARS: usize = 500;
+/// How the error begins by which Playwright ends what a skip ends.
+const SKIP_ERROR: &str = "Test is skipped";
 const MAX_LOCATION_CHARS: usize = 1_000;
 const MAX_CATEGORY_CHARS: usize = 40;
 
@@ -32,6 +35,15 @@ pub struct Step {
     /// Whether the step failed.
     #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "lenient::flag")]
     pub failed: bool,
+    /// Whether the step was skipped, or ended by the skip of its test.
+    #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "lenient::flag")]
+    pub skipped: bool,
+    /// Why it was skipped, ≤ 500 characters.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
+    pub skip_reason: Option<String>,
+    /// Parameters its author gave it, as JSON, ≤ 500 characters.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
+    pub params: Option<String>,
     /// Absolute `file:line:column`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
     pub location: Option<String>,
@@ -41,6 +53,25 @@ pub struct Step {
 }
 
 impl Step {
+    /// Reads the error that only says that the test was skipped as a skip.
+    /// Clients that know no skipped steps send it as a failure.
+    fn read_skip_error(&mut self) {
+        let message = self.error.as_ref().map(|error| error.message.trim_start());
+        let Some(rest) = message
+            .map(|message| message.strip_prefix("Error: ").unwrap_or(message))
+            .and_then(|message| message.strip_prefix(SKIP_ERROR))
+        else {
+            return;
+        };
+        let reason = rest.lines().next().unwrap_or_default().trim_start_matches(':').trim();
+        if self.skip_reason.is_none() && !reason.is_empty() {
+            self.skip_reason = Some(reason.to_owned());
+        }
+        self.error = None;
+        self.failed = false;
+        self.skipped = true;
+    }
+
     /// Whether it waited for a fixed time, whatever the page did: that is how the
     /// call is titled by older and by newer runners.
     fn is_fixed_wait(&self) -> bool {
@@ -136,6 +167,7 @@ pub enum StepEventStatus {
     #[default]
     Passed,
     Failed,
+    Skipped,
     Wasted,
 }
 
@@ -146,6 +178,7 @@ impl TryFrom<&str> for StepEventStatus {
         Ok(match word {
             "passed" => Self::Passed,
             "failed" => Self::Failed,
+            "skipped" => Self::Skipped,
             "wasted" => Self::Wasted,
             _ => return Err(()),
         })
@@ -165,6 +198,9 @@ pub(super) fn bounded_steps(mut steps: Vec<Step>, max: usize) -> Vec<Step> {
         if let Some(error) = &mut step.error {
             cut_in_place(&mut error.message, MAX_STEP_ERROR_CHARS);
         }
+        step.read_skip_error();
+        step.skip_reason.iter_mut().for_each(|reason| cut_in_place(reason, MAX_SKIP_REASON_CHARS));
+        step.params.iter_mut().for_each(|params| cut_in_place(params, MAX_PARAMS_CHARS));
     }
     steps
 }
@@ -182,11 +218,14 @@ pub fn bounded_step_events(mut events: Vec<StepEvent>, max: usize) -> Vec<StepEv
     events
 }
 
-/// Runners name the address in a step's title, with all its parameters.
+/// The title of a step without secrets: runners put the address into it, with
+/// all its parameters.
+pub(crate) fn without_secrets(title: &str) -> String {
+    redact_queries(masked(title).into_owned())
+}
+
 fn bound_title(title: &mut String) {
-    if let Cow::Owned(masked) = masked(title) {
-        *title = masked;
-    }
+    *title = without_secrets(title);
     cut_in_place(title, MAX_TITLE_CHARS);
 }
 

@@ -3,6 +3,7 @@
 
 use url::Url;
 
+use crate::secrets::is_secret_name;
 use crate::text;
 
 const MAX_URL_CHARS: usize = 2_000;
@@ -56,8 +57,8 @@ pub fn normalise_url(address: &str) -> String {
     text::cut(normalised, MAX_URL_CHARS)
 }
 
-/// A sentence in which addresses keep the names of what is asked for, and lose
-/// the values: `Navigate to /login?next=<redacted>`. What stands behind a `?`
+/// A sentence in which addresses lose the query values that look like secrets:
+/// `Navigate to /login?token=<redacted>&page=2`. What stands behind a `?`
 /// belongs to an address when a `/` stands before it in the same word; a
 /// pattern of a test that escapes it does not.
 #[must_use]
@@ -86,21 +87,52 @@ pub fn redact_queries(sentence: String) -> String {
     redacted
 }
 
-/// Writes the names of a query and of a fragment behind it.
+/// Writes a query and a fragment behind it, without what looks like a secret.
 fn redact_values(query: &str, redacted: &mut String) {
-    for (index, part) in query.split(['&', '#']).enumerate() {
-        if index > 0 {
-            redacted.push('&');
+    let mut rest = query;
+    loop {
+        let end = rest.find(['&', '#']).unwrap_or(rest.len());
+        match rest[..end].split_once('=') {
+            Some((name, value)) if !is_secret(name, value) => redacted.push_str(&rest[..end]),
+            Some((name, _)) => {
+                redacted.push_str(name);
+                redacted.push_str("=<redacted>");
+            }
+            None if end == 0 => {}
+            // A bare word may be a token: it is no name.
+            None => redacted.push_str("<redacted>"),
         }
-        // A bare word may be a token: it is no name.
-        if let Some((name, _)) = part.split_once('=') {
-            redacted.push_str(name);
-            redacted.push('=');
+        if end == rest.len() {
+            return;
         }
-        if !part.is_empty() {
-            redacted.push_str("<redacted>");
-        }
+        redacted.push_str(&rest[end..=end]);
+        rest = &rest[end + 1..];
     }
+}
+
+/// Parts of names of parameters whose values lead to somebody's account, beside
+/// those that are secrets everywhere.
+const ACCOUNT_PARTS: [&str; 8] =
+    ["auth", "session", "signature", "jwt", "assertion", "nonce", "ticket", "mail"];
+/// Whole names of such values.
+const ACCOUNT_NAMES: [&str; 5] = ["code", "state", "pin", "hash", "user"];
+/// Random values are at least this long; words and numbers of tests are shorter.
+const RANDOM_CHARS: usize = 24;
+
+/// Whether a query value is taken for a secret, by its name, by a secret name
+/// inside of an address it holds, or because it is long and looks random.
+fn is_secret(name: &str, value: &str) -> bool {
+    if value.is_empty() {
+        return false;
+    }
+    let (name, inside) = (name.to_ascii_lowercase(), value.to_ascii_lowercase());
+    let leads_to_account = |text: &str| ACCOUNT_PARTS.iter().any(|part| text.contains(part));
+    is_secret_name(&name)
+        || ACCOUNT_NAMES.contains(&name.as_str())
+        || leads_to_account(&name)
+        || inside.contains("%3d") && (is_secret_name(&inside) || leads_to_account(&inside))
+        || inside.contains('=')
+        || value.len() >= RANDOM_CHARS && value.contains(|character: char| character.is_ascii_digit())
 }
 
 /// Removes `user:password@` from a remote address, in URLs as well as in the
@@ -232,16 +264,21 @@ mod tests {
     }
 
     #[test]
-    fn sentences_keep_the_names_of_what_is_asked_for() {
+    fn sentences_lose_what_looks_like_a_secret() {
         for (sentence, expected) in [
+            ("Navigate to \"/login?token=s3cret&next=a\"", "Navigate to \"/login?token=<redacted>&next=a\""),
+            ("Navigate to \"/visual?c=3\"", "Navigate to \"/visual?c=3\""),
+            ("goto /a?page=2&&empty=#top=1", "goto /a?page=2&&empty=#top=1"),
+            ("goto /a?next=%2Fb%3FaccessToken%3Dx&c=1", "goto /a?next=<redacted>&c=1"),
+            ("goto /a?v=9f86d081884c7d659a2feaa0c55ad015", "goto /a?v=<redacted>"),
             (
-                "Navigate to \"/login?token=s3cret&next=a\"",
-                "Navigate to \"/login?token=<redacted>&next=<redacted>\"",
+                "goto /a?apiKey=x&SESSION_ID=y&code=z",
+                "goto /a?apiKey=<redacted>&SESSION_ID=<redacted>&code=<redacted>",
             ),
             ("page.goto(http://a.test/?s3cret)", "page.goto(http://a.test/?<redacted>)"),
             (
-                "GET a.test/x?k=s3cret#id=s3cret is answered?",
-                "GET a.test/x?k=<redacted>&id=<redacted> is answered?",
+                "GET a.test/x?auth=s3cret#id_token=s3cret is answered?",
+                "GET a.test/x?auth=<redacted>#id_token=<redacted> is answered?",
             ),
             ("Expect \"toHaveURL\" /\\/list\\?page=2/", "Expect \"toHaveURL\" /\\/list\\?page=2/"),
             ("is it red? or blue?", "is it red? or blue?"),

@@ -19,9 +19,8 @@ use super::locators::{LocatorSnapshot, bounded_snapshots};
 use super::meta::{SuiteConfig, TestMeta, tidy, tidy_tags};
 use super::test_case_input::TestCaseInput;
 use super::warnings::{Warning, Warnings, quoted};
-use crate::evidence::{Annotation, Browser, Evidence, fixed_waits_ms};
+use crate::evidence::{Annotation, Browser, Evidence, fixed_waits_ms, without_secrets};
 use crate::failure::Signature;
-use crate::secrets::masked;
 use crate::status::TestStatus;
 use crate::text::{cut, cut_key, cut_str, truncate_error};
 use crate::time::{Timestamp, as_millis};
@@ -324,7 +323,7 @@ impl TestCaseEntry {
                 .map(|location| cut(Location::parse(&location).to_string(), MAX_PATH_CHARS)),
             slowest_step: read
                 .text("slowestStep", input.slowest_step)
-                .and_then(|step| tidy(masked(&step).into_owned(), MAX_STEP_TITLE_CHARS)),
+                .and_then(|step| tidy(without_secrets(&step), MAX_STEP_TITLE_CHARS)),
             slowest_step_ms: read
                 .number("slowestStepDuration", &input.slowest_step_duration)
                 .map(as_duration),

@@ -28,6 +28,12 @@ pub(crate) struct StepRow {
     pub duration: i64,
     /// Whether it failed.
     pub failed: bool,
+    /// Whether it was skipped.
+    pub skipped: bool,
+    /// Why.
+    pub skip_reason: Option<String>,
+    /// Its parameters, as JSON.
+    pub params: Option<String>,
     /// First line of its own error.
     pub error: Option<String>,
     /// Where it is in the source.
@@ -67,6 +73,9 @@ pub(crate) fn rows(steps: &[Step]) -> Vec<StepRow> {
                 category: word(step.category),
                 duration: step.duration,
                 failed: step.failed,
+                skipped: step.skipped,
+                skip_reason: step.skip_reason.clone(),
+                params: step.params.clone(),
                 error: step
                     .error
                     .as_ref()
