@@ -192,7 +192,7 @@ mod tests {
                 "an error outside tests",
                 "more than 3 failed tests",
                 "any new failure",
-                "less than 98.5 % passed",
+                "less than 98.5% passed",
                 "a failed @smoke test"
             ]
         );

@@ -131,7 +131,7 @@ mod tests {
             ("snoozedUntil", Some("2026-01-31T10:00:00.000Z")),
         ]));
         let event = event.unwrap();
-        assert!(event.sentence.starts_with("Resolved, given to bo, snoozed until "), "{}", event.sentence);
+        assert!(event.sentence.starts_with("Resolved, assigned to bo, snoozed until "), "{}", event.sentence);
         assert!(!event.sentence.contains('T'), "{}", event.sentence);
         assert_eq!((event.note.as_deref(), event.class), (Some("Fixed by #7"), "passed"));
         assert_eq!(Event::of(changed(&[("note", Some("later"))])).unwrap().sentence, "Note changed");

@@ -393,7 +393,7 @@ mod tests {
             (entry("key.created", ("api_key", 7, None), key(3)), "Created [of account cy] / API key cb_12"),
             (entry("key.created", ("api_key", 7, None), key(4)), "Created [of account 4] / API key cb_12"),
             (entry("password.changed", ("user", 1, Some("ada")), json!({})), "Changed the password"),
-            (entry("run.changed", ("run", 5, None), json!({ "pinned": true })), "Decided to keep / run 5"),
+            (entry("run.changed", ("run", 5, None), json!({ "pinned": true })), "Pinned / run 5"),
             (
                 entry("gate.judged", ("run", 5, None), json!({ "policy": null, "passed": false })),
                 "Evaluated a gate [passed no] / run 5",
