@@ -381,7 +381,8 @@ async fn generous_timeouts_are_told() {
         }
         let calm = words("/projects/1?tab=performance&branch=calm").await.replace('\u{a0}', " ");
         assert!(
-            calm.contains("None of them timed out recently") && calm.contains("Longest pass Suggested Shop generous"),
+            calm.contains("None of them timed out recently")
+                && calm.contains("Longest pass Suggested Shop generous"),
             "{calm}"
         );
     })

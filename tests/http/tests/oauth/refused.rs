@@ -118,8 +118,7 @@ async fn where_nobody_signs_in_there_is_no_provider_either() {
             assert!(location.ends_with("?error=auth-disabled"), "{step}");
             let client = world.service.client().with_header("accept", "text/html").expect("a header");
             let page = client.get(location).await.expect("a page").text();
-            let is_told =
-                page.contains("Authentication is off") || page.contains("Sign-in is off");
+            let is_told = page.contains("Authentication is off") || page.contains("Sign-in is off");
             assert!(is_told, "{step}: {page}");
         }
         assert_eq!(world.provider.token_requests(), 0);
