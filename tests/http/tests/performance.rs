@@ -371,7 +371,7 @@ async fn generous_timeouts_are_told() {
             async |path: &str| words_after(&page(client, path).await, "Timeouts that could be shorter");
         let told = words("/projects/1?tab=performance").await.replace('\u{a0}', " ");
         assert!(
-            told.contains("Suggested Lost Shop generous") && told.contains("5.0 s 55 s Shop was slow"),
+            told.contains("Suggested Time lost Shop generous") && told.contains("5.0 s 55 s Shop was slow"),
             "{told}"
         );
         let cases = || vec![with(took("a.spec.ts", "generous", 2_000), json!({ "timeout": 60_000 }))];
