@@ -20,8 +20,8 @@ pub use page::{
     ConsoleEntry, Cookie, CoreVitals, NavigationTiming, PageState, PaintTiming, StorageItem, WebVitals,
 };
 pub use server::{ServerLog, ServerSpan};
-pub(crate) use steps::{fixed_waits_ms, without_secrets};
 pub use steps::{Step, StepCategory, StepError, StepEvent, StepEventStatus, bounded_step_events};
+pub(crate) use steps::{fixed_waits_ms, without_secrets};
 
 use crate::failure::{ErrorText, QuotedSource, Signature, SourceText, error_line, signature};
 use crate::ingest::lenient::{self, element_is_object};

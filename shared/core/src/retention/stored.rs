@@ -164,6 +164,7 @@ mod tests {
             pending: Some(pending(json!({ "runs": { "days": 1 }, "evidence": null }))),
             environment: Some(Overrides::default()),
             pending_environment: Some(pending(json!({ "files": { "reportDays": 4 } }))),
+            held_branches: None,
         };
         assert_eq!(Stored::read(Some(&row(&stored.to_json()))).unwrap(), stored);
         assert_eq!(

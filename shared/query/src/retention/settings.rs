@@ -7,7 +7,6 @@ use callboard_domain::ids::{ProjectId, UserId};
 use callboard_domain::retention::{Edit, Overrides, Policy, shortened};
 use callboard_domain::time::Timestamp;
 pub(super) use callboard_ingest::expiry::{GROUP, stored_both};
-use callboard_store::projects::ProjectRow;
 use callboard_store::{Session, accounts::users, boxed, settings};
 use serde::Serialize;
 use utoipa::ToSchema;
