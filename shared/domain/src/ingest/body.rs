@@ -15,8 +15,7 @@ use super::test_case_input::{Sent, TestCaseInput};
 use super::warnings::{Warning, Warnings};
 use crate::text::{InvalidUtf8, is_nested_deeper, quote_unreadable_numbers, repair_json_text};
 
-/// Most test cases one request may carry.
-pub const MAX_TEST_CASES: usize = 50_000;
+pub use super::caps::MAX_TEST_CASES;
 pub(super) const LIST: &str = "testCases";
 pub(super) const MAX_DEPTH: usize = 128;
 /// How deep the parser goes. An object that uses the last level there may be

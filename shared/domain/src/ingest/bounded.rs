@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 use serde_json::{Error, Map, Value};
 
-use super::body::MAX_TEST_CASES;
+use super::caps::MAX_TEST_CASES;
 
 /// Most values that lists and objects of one text keep: more than 256 KiB of
 /// metadata can hold, so what is cut here is too large there as well.

@@ -1,6 +1,9 @@
 //! How much of each kind of evidence one attempt may bring. What is above is
 //! cut, never refused; how a cut is marked is said by `text` and `evidence`.
 
+/// Most test cases one request may carry.
+pub const MAX_TEST_CASES: usize = 50_000;
+
 /// One cap as configuration sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapSetting {

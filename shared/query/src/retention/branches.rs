@@ -15,12 +15,10 @@ use callboard_store::{Session, lanes, projects};
 
 use super::changes::{ApplyRetention, numbers};
 use super::preview;
-use super::settings::{GROUP, effective_at, stored_both};
+use super::settings::{BRANCH_KEYS, GROUP, effective_at, stored_both};
 use crate::accounts::Acting;
 use crate::{Change, Context, Result};
 
-/// What such a change is about.
-pub(super) const KEYS: [&str; 2] = ["defaultBranch", "trackedBranches"];
 /// Branches of a project that are looked at.
 const MAX_BRANCHES: i64 = 5_000;
 /// As long as no default branch is set, every branch is tracked.
@@ -93,7 +91,7 @@ pub(crate) async fn hold(
     settings::set(session, Some(project), GROUP, &stored.to_json(), updated_at, updated_by).await?;
     let job = ApplyRetention { project: Some(project), is_from_environment: false };
     job.enqueue(session, at, acting.now).await?;
-    let detail = numbers(&KEYS, &preview, at);
+    let detail = numbers(&BRANCH_KEYS, &preview, at);
     let target = ("project", project.get());
     acting.record(session, AuditAction::RetentionQueued, target, Some(project), detail).await
 }

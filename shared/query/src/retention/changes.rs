@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::preview::{self, Preview};
-use super::settings::{GROUP, VARIABLE, effective_at};
-use super::{branches, redating};
+use super::redating;
+use super::settings::{BRANCH_KEYS, GROUP, VARIABLE, effective_at};
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::{Context, QueryError, Result};
@@ -348,7 +348,7 @@ pub async fn apply(ctx: &Context, job: ApplyRetention, now: Timestamp) -> Result
     let StoredSettings { updated_at, updated_by, .. } = row;
     let mut details = Vec::new();
     if let Some(held) = &branches {
-        let mut detail = numbers(&branches::KEYS, &held.preview, held.effective_at());
+        let mut detail = numbers(&BRANCH_KEYS, &held.preview, held.effective_at());
         detail["requestedBy"] = json!(held.requested_by);
         details.push(detail);
     }

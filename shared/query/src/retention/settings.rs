@@ -11,12 +11,13 @@ use callboard_store::{Session, accounts::users, boxed, settings};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::branches;
 use super::preview::{self, Preview};
 use crate::shapes::UserRef;
 use crate::{Context, Result};
 use callboard_core::retention::{Pending, Stored};
 
+/// What a change of the branches of a project is about.
+pub(super) const BRANCH_KEYS: [&str; 2] = ["defaultBranch", "trackedBranches"];
 /// The variable that sets them.
 pub(super) const VARIABLE: &str = "SERVICE_RETENTION";
 
@@ -160,7 +161,7 @@ pub async fn of_project(ctx: &Context, project: Authorized<ProjectId>) -> Result
         pending: shown(&mut session, of_project.pending.as_ref()).await?,
         pending_branches: match &of_project.held_branches {
             Some(held) => Some(PendingChange {
-                keys: branches::KEYS.to_vec(),
+                keys: BRANCH_KEYS.to_vec(),
                 effective_at: held.effective_at(),
                 requested_at: Timestamp(held.requested_at),
                 requested_by: user(&mut session, held.requested_by()).await?,
