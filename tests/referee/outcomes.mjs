@@ -9,6 +9,11 @@ import { assertAsReported, runIdOf } from './support/compare.mjs';
 import { RELEASES, suitesFor } from './support/playwright.mjs';
 import { joined, readReport } from './support/report.mjs';
 
+/**
+ * Groups that older releases judge by another rule: there a test that failed and was left out of the next attempt of its
+ * group is flaky, later it is failed.
+ */
+const LEFT_OUT = { 'playwright-1.40': ['--grep-invert', 'fails elsewhere the second time|run again after a failure'] };
 /** What shards may tell differently: everything but what is the same in each of them. */
 const SHARDED = ['plain', 'serial', 'skips', 'repeated', 'waits'];
 
@@ -20,10 +25,12 @@ for (const release of RELEASES) {
 
     test('a whole run, and its merged report', async () => {
       const env = blobs('whole');
-      const run = await suites.run('outcomes', ['test'], { env });
+      const run = await suites.run('outcomes', ['test', ...(LEFT_OUT[release] ?? [])], { env });
       assert.deepEqual(readReport(run).errors, [], 'the suite does not load');
       await assertAsReported(runIdOf(run, 'live'), readReport(run), 'live');
       await assertAsReported(runIdOf(run, 'batch'), readReport(run), 'as a batch');
+      // What arrives from `merge-reports` of that release lacks the projects of its tests.
+      if (release === 'playwright-1.40') return;
       const merged = await suites.run('outcomes', ['merge-reports', '-c', 'playwright.config.ts', env.REFEREE_BLOBS], { project: 'merged' });
       await assertAsReported(runIdOf(merged, 'live'), readReport(merged), 'merged');
     });
