@@ -323,7 +323,7 @@ impl TestCaseEntry {
                 .map(|location| cut(Location::parse(&location).to_string(), MAX_PATH_CHARS)),
             slowest_step: read
                 .text("slowestStep", input.slowest_step)
-                .and_then(|step| tidy(without_secrets(&step), MAX_STEP_TITLE_CHARS)),
+                .and_then(|step| tidy(without_secrets(step), MAX_STEP_TITLE_CHARS)),
             slowest_step_ms: read
                 .number("slowestStepDuration", &input.slowest_step_duration)
                 .map(as_duration),
