@@ -81,15 +81,14 @@ free_port() { node -e "require('net').createServer().listen(0, function () { con
 # Milliseconds after which a file of checks that does not end has failed; the longest takes five minutes.
 longest_check=1200000
 code=0
-# drive <checks> "<variable=value> ..." [--test-name-pattern=...] <file...>: runs checks one after another. A file of
+# drive <checks> "<variable=value> ..." <file...>: runs checks one after another. A file of
 # them that fails is tried once more: when it passes then, it is named as flaky at the end and holds up nothing, as
 # with the Rust tests; when it does not, the failure is remembered. With `anew`, the name of a service and its
 # settings, each try has a service of its own, which answers at what the variables call {address}.
 anew=()
 drive() {
-  local checks=$1 variables=$2 pattern=() own='' file attempt began
+  local checks=$1 variables=$2 own='' file attempt began
   shift 2
-  case "$1" in --*) pattern=("$1") && shift ;; esac
   for file in "$@"; do
     for attempt in first second; do
       if [ ${#anew[@]} -gt 0 ]; then
@@ -100,7 +99,7 @@ drive() {
       fi
       began=$SECONDS
       # shellcheck disable=SC2086 # one or several variables
-      if (cd "$copy/$checks" && exec env ${variables//\{address\}/$address} node --test --test-timeout="$longest_check" --test-reporter=spec ${pattern[@]+"${pattern[@]}"} "$file") |
+      if (cd "$copy/$checks" && exec env ${variables//\{address\}/$address} node --test --test-timeout="$longest_check" --test-reporter=spec "$file") |
         tee "$folder/said"; then
         say "$checks/$file passed after $((SECONDS - began)) s"
         if [ "$attempt" = second ]; then printf 'FLAKY %s\n' "$checks/$file" >>"$folder/flaky"; fi
