@@ -174,7 +174,7 @@ describe('a stored trace', () => {
     await told.getByRole('heading', { name: 'Page at the failure' }).waitFor();
     const plain = await (await browser.newContext({ javaScriptEnabled: false, storageState: await context.storageState() })).newPage();
     await plain.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
-    await plain.getByRole('link', { name: /^Show the requests/ }).click();
+    await plain.getByRole('link', { name: /^Show requests/ }).click();
     await plain.getByRole('heading', { name: 'Page at the failure' }).waitFor();
     await plain.context().close();
     await page.close();
