@@ -44,6 +44,8 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::UserKeysPage, pages::user_keys)
         .on(RouteId::AuditPage, pages::audit)
         .on(RouteId::TagsPage, pages::settings::tags)
+        .on(RouteId::NotificationsPage, pages::settings::notifications)
+        .on(RouteId::DeliveriesPage, pages::settings::deliveries)
         .on(RouteId::StoragePage, pages::settings::storage)
         .on(RouteId::RetentionPage, pages::settings::retention)
         .on(RouteId::ProjectsSettingsPage, pages::settings::projects)

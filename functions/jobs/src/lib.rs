@@ -54,9 +54,11 @@
 
 mod account_mails;
 mod deletions;
+mod events;
 mod exports;
 mod job;
 mod links;
+mod notifications;
 mod registry;
 mod retention;
 mod runner;

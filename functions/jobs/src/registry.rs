@@ -10,7 +10,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
-use crate::{account_mails, deletions, exports, links, retention, runs, sweeps, upkeep};
+use crate::{
+    account_mails, deletions, events, exports, links, notifications, retention, runs, sweeps, upkeep,
+};
 
 /// Every kind.
 pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
@@ -46,6 +48,11 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(runs::unpack_report).in_demo(),
         Kind::every(HOUR, runs::resume_storing),
         Kind::every(MINUTE / 2, runs::sweep_stale_runs),
+        Kind::new(events::deliver_events),
+        Kind::every(MINUTE, events::resume_deliveries),
+        Kind::every(HOUR, events::purge_events),
+        Kind::new(notifications::send_notification),
+        Kind::every(HOUR, notifications::purge_deliveries),
         Kind::every(MINUTE, runs::purge_feeds),
         Kind::every(MINUTE, runs::end_quarantines),
         Kind::every(HOUR, runs::re_fingerprint),

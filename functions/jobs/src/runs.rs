@@ -6,10 +6,10 @@ use callboard_ingest::{
     Checked, CompareBehind, CompareProject, Completion, JoinEvidence, MoveExecutions, PoolTraces, Recompute,
     ReevaluateOutcomes, UnpackReport,
 };
-use callboard_query::clusters;
+use callboard_query::{clusters, events, quarantine};
+use callboard_store::feed;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
-use callboard_store::{feed, quarantine};
 use serde::{Deserialize, Serialize};
 
 use crate::job::{JobContext, JobError, Outcome};
@@ -21,26 +21,31 @@ const GLOBAL_FEED_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A run has ended: its numbers are checked.
 pub(crate) async fn completion(ctx: JobContext, job: Completion) -> Result<Outcome<Completion>, JobError> {
-    check(&ctx, job.project, job.run).await?;
+    if check(&ctx, job.project, job.run).await? {
+        events::run_evaluated(&ctx.state().background(), job.project, job.run, ctx.now()).await?;
+    }
+    events::deliver(&ctx.state().background(), job.project, ctx.now()).await?;
     Ok(Outcome::Done)
 }
 
 /// A run changed after its end: its numbers are checked.
 pub(crate) async fn recompute(ctx: JobContext, job: Recompute) -> Result<Outcome<Recompute>, JobError> {
     check(&ctx, job.project, job.run).await?;
+    events::deliver(&ctx.state().background(), job.project, ctx.now()).await?;
     Ok(Outcome::Done)
 }
 
-async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<(), JobError> {
+/// Checks a run; returns whether it still exists.
+async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<bool, JobError> {
     match callboard_ingest::check_run(&ctx.state().background(), project, run, ctx.now()).await? {
         Checked::Repaired => tracing::error!(%run, "the numbers of a run were wrong and are repaired"),
         Checked::Right => {}
-        Checked::Gone => return Ok(()),
+        Checked::Gone => return Ok(false),
     }
     callboard_query::flakiness::judge_run(&ctx.state().background(), project, run).await?;
     callboard_ingest::queue_trace_pool(&ctx.state().background(), project, run, ctx.now()).await?;
     callboard_ingest::queue_joining(&ctx.state().background(), project, run, ctx.now()).await?;
-    Ok(())
+    Ok(true)
 }
 
 /// A run was moved to another environment: its tests follow.
@@ -198,9 +203,7 @@ pub(crate) async fn end_quarantines(
     ctx: JobContext,
     _: EndQuarantines,
 ) -> Result<Outcome<EndQuarantines>, JobError> {
-    let mut session = ctx.store().db().begin().await?;
-    quarantine::expire(&mut session, ctx.now()).await?;
-    session.commit().await?;
+    quarantine::release_expired(&ctx.state().background(), ctx.now()).await?;
     Ok(Outcome::Done)
 }
 

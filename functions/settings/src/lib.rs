@@ -1,12 +1,13 @@
 //! Function `settings`: what administrators configure and look after.
 //!
-//! Lives here: the audit log, tags, links, markers, deletions, retention and storage, and what is said where no language model
-//! is configured. Must not live here: accounts, which the function `users` serves; SQL.
+//! Lives here: the audit log, tags, links, notification channels and subscriptions, markers, deletions, retention and
+//! storage, and what is said where no language model is configured. Must not live here: accounts, which the function `users` serves; SQL.
 
 mod ai;
 mod answer;
 mod audit;
 mod body;
+mod channels;
 mod deletions;
 mod desk;
 mod flakiness;
@@ -14,6 +15,7 @@ mod links;
 mod markers;
 mod retention;
 mod storage;
+mod subscriptions;
 mod tags;
 mod test_functions;
 mod timeouts;
@@ -33,6 +35,17 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::EditTag, tags::edit)
         .on(RouteId::PutTag, tags::edit)
         .on(RouteId::DeleteTag, tags::delete)
+        .on(RouteId::ListChannels, channels::list)
+        .on(RouteId::CreateChannel, channels::create)
+        .on(RouteId::EditChannel, channels::edit)
+        .on(RouteId::DeleteChannel, channels::delete)
+        .on(RouteId::TestChannel, channels::test)
+        .on(RouteId::ListDeliveries, channels::deliveries)
+        .on(RouteId::RetryDelivery, channels::retry)
+        .on(RouteId::ListSubscriptions, subscriptions::list)
+        .on(RouteId::CreateSubscription, subscriptions::create)
+        .on(RouteId::EditSubscription, subscriptions::edit)
+        .on(RouteId::DeleteSubscription, subscriptions::delete)
         .on(RouteId::ListLinks, links::list)
         .on(RouteId::CreateLink, links::create)
         .on(RouteId::EditLink, links::edit)
@@ -91,6 +104,17 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             tags::create,
             tags::edit,
             tags::delete,
+            channels::list,
+            channels::create,
+            channels::edit,
+            channels::delete,
+            channels::test,
+            channels::deliveries,
+            channels::retry,
+            subscriptions::list,
+            subscriptions::create,
+            subscriptions::edit,
+            subscriptions::delete,
             links::list,
             links::create,
             links::edit,

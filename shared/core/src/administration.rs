@@ -55,6 +55,9 @@ pub enum AdministrationRule {
     /// What was given to confirm a deletion is not the name.
     #[error("Confirm with the exact name of the project; nothing was deleted.")]
     NotConfirmed,
+    /// A delivery is on its way, or has arrived.
+    #[error("Only a delivery that failed, is parked or may not have arrived can be sent again.")]
+    DeliveryNotFailed,
 }
 
 impl AdministrationRule {
@@ -67,7 +70,7 @@ impl AdministrationRule {
             Self::NoPolicy => "invalid_body",
             Self::Pinned => "in_use",
             Self::SettingLocked { .. } => "setting_locked",
-            Self::NotPending => "not_pending",
+            Self::NotPending | Self::DeliveryNotFailed => "not_pending",
             Self::RestoredBefore
             | Self::RestoringAlready
             | Self::NeverRestorable

@@ -53,6 +53,12 @@ pub enum Entity {
     Suggestion,
     /// An export.
     Export,
+    /// A channel of notifications.
+    Channel,
+    /// A subscription to notifications.
+    Subscription,
+    /// A delivery of a notification.
+    Delivery,
 }
 
 impl Entity {
@@ -78,6 +84,9 @@ impl Entity {
             Self::Cluster => "cluster",
             Self::Suggestion => "suggestion",
             Self::Export => "export",
+            Self::Channel => "channel",
+            Self::Subscription => "subscription",
+            Self::Delivery => "delivery",
         }
     }
 
@@ -113,6 +122,9 @@ impl Entity {
             Self::Cluster => "failure cluster",
             Self::Suggestion => "suggestion",
             Self::Export => "export",
+            Self::Channel => "channel",
+            Self::Subscription => "subscription",
+            Self::Delivery => "delivery",
         }
     }
 }

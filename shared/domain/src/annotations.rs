@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+/// Writes an enum of words with their spellings.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -40,6 +41,8 @@ macro_rules! words {
         }
     };
 }
+
+pub(crate) use words;
 
 words! {
     /// The colour of a tag.

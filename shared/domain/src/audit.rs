@@ -95,6 +95,18 @@ actions! {
     TagChanged = "tag.changed",
     /// A tag was deleted.
     TagDeleted = "tag.deleted",
+    /// A notification channel was created.
+    ChannelCreated = "channel.created",
+    /// A notification channel was changed.
+    ChannelChanged = "channel.changed",
+    /// A notification channel was deleted.
+    ChannelDeleted = "channel.deleted",
+    /// A subscription to notifications was created.
+    SubscriptionCreated = "subscription.created",
+    /// A subscription to notifications was changed.
+    SubscriptionChanged = "subscription.changed",
+    /// A subscription to notifications was deleted.
+    SubscriptionDeleted = "subscription.deleted",
     /// A link was made.
     LinkCreated = "link.created",
     /// A link was changed.

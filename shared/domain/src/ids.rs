@@ -83,6 +83,12 @@ ids! {
     ClusterSuggestionId,
     /// An export that is made later.
     ExportId,
+    /// A channel of notifications.
+    ChannelId,
+    /// A subscription to notifications.
+    SubscriptionId,
+    /// One message to one channel.
+    DeliveryId,
 }
 
 fn parse_id(text: &str) -> Option<i64> {

@@ -287,6 +287,17 @@ impl Slots<'_> {
         i64::try_from(finished.len()).unwrap_or(i64::MAX)
     }
 
+    /// Indexes without a finished slot, ascending; none of an unsharded run.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<i64> {
+        let is_finished = |index: &i64| self.of(*index).any(|slot| slot.state == SlotState::Finished);
+        if self.shard_total.is_none() {
+            Vec::new()
+        } else {
+            self.indexes().filter(|i| !is_finished(i)).collect()
+        }
+    }
+
     /// Whether nothing more is to come but files.
     #[must_use]
     pub fn is_complete(&self, now: Timestamp, patience: &Patience) -> bool {

@@ -248,13 +248,18 @@ pub async fn rotate_secrets(store: &Store, secrets: &StoredSecrets) -> Result<Ro
     loop {
         let mut session = store.db().begin().await?;
         let batch = edit::sealed_tokens(&mut session, after, RESEALED_AT_ONCE).await?;
-        let Some(last) = batch.last() else { return Ok(rotated) };
+        let Some(last) = batch.last() else { break };
         after = last.project;
         for token in &batch {
             rotate(&mut session, secrets, token, &mut rotated).await?;
         }
         session.commit().await?;
     }
+    let (found, resealed, unopened) = crate::notifications::rotate(store, secrets).await?;
+    rotated.secrets += found;
+    rotated.resealed += resealed;
+    rotated.unopened += unopened;
+    Ok(rotated)
 }
 
 async fn rotate(

@@ -48,6 +48,27 @@ pub async fn matching(ctx: &Context, scope: &Scope, text: &str) -> Result<Names>
     Ok(Names { names, total })
 }
 
+/// A project that can be chosen.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// Project id.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+}
+
+/// The caller's projects by name, at most 1,000 of them, to choose one.
+///
+/// # Errors
+/// [`QueryError::Store`](crate::QueryError::Store).
+#[boxed]
+pub async fn choices(ctx: &Context, scope: &Scope) -> Result<Vec<Choice>> {
+    let mut session = ctx.store.db().read().await?;
+    let order = ProjectOrder::Name(None);
+    let rows = projects::list(&mut session, &visible(scope), None, &order, fetch(LOOKED_AT)).await?;
+    Ok(rows.into_iter().map(|row| Choice { id: row.id.get(), name: row.name }).collect())
+}
+
 async fn names(ctx: &Context, scope: &Scope, order: &ProjectOrder) -> Result<Names> {
     let mut session = ctx.store.db().read().await?;
     let rows = projects::list(&mut session, &visible(scope), None, order, fetch(LOOKED_AT)).await?;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
+use callboard_domain::events::DomainEvent;
 use callboard_domain::flakiness::{
     Candidate, DEFAULT_WINDOW, FlakinessSettings, FlakyClass, QuarantineSettings, Streak, assess, candidates,
     streak,
@@ -25,6 +26,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use crate::accounts::Acting;
+use crate::events;
 use crate::flakiness::judged_lane;
 use crate::flakiness::settings::effective;
 use crate::page::{Slice, fetch};
@@ -335,6 +337,18 @@ async fn proposals(session: &mut Session, project: ProjectId, now: Timestamp) ->
     Ok(proposals.collect())
 }
 
+/// Releases the tests whose time in quarantine is over.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn release_expired(ctx: &Context, now: Timestamp) -> Result<()> {
+    let mut session = ctx.store.db().begin().await?;
+    for (project, test_case) in quarantine::expire(&mut session, now).await? {
+        events::emit(&mut session, project, &[DomainEvent::QuarantineReleased { test_case }], now).await?;
+    }
+    Ok(session.commit().await?)
+}
+
 /// What is told when a test is set aside.
 #[derive(Debug, Clone)]
 pub struct SetAside {
@@ -432,6 +446,7 @@ pub async fn release(
     let target = ("test_case", case.get());
     let left = AuditAction::QuarantineLeft;
     let recorded = acting.record(&mut session, left, target, Some(project), detail).await?;
+    events::emit(&mut session, project, &[DomainEvent::QuarantineReleased { test_case: case }], now).await?;
     let shown = show(&mut session, project, vec![row], now).await?;
     session.commit().await?;
     recorded.committed();

@@ -62,6 +62,12 @@ pub enum Kind {
     ClusterSuggestion,
     /// Exports.
     Export,
+    /// Channels of notifications.
+    Channel,
+    /// Subscriptions to notifications.
+    Subscription,
+    /// Deliveries of notifications.
+    Delivery,
 }
 
 impl Kind {
@@ -93,6 +99,9 @@ impl Kind {
             Self::Template => "template",
             Self::ClusterSuggestion => "cluster_suggestion",
             Self::Export => "export",
+            Self::Channel => "channel",
+            Self::Subscription => "subscription",
+            Self::Delivery => "delivery",
         }
     }
 
@@ -124,6 +133,9 @@ impl Kind {
             Self::Template => &NEXT_TEMPLATE,
             Self::ClusterSuggestion => &NEXT_CLUSTER_SUGGESTION,
             Self::Export => &NEXT_EXPORT,
+            Self::Channel => &NEXT_CHANNEL,
+            Self::Subscription => &NEXT_SUBSCRIPTION,
+            Self::Delivery => &NEXT_DELIVERY,
         }
     }
 }
@@ -173,7 +185,8 @@ sequences! {
     NEXT_TEST_FUNCTION "ids_test_function",
     NEXT_DELETION "ids_deletion", NEXT_QUARANTINE "ids_quarantine",
     NEXT_CLUSTER "ids_cluster", NEXT_TEMPLATE "ids_template",
-    NEXT_CLUSTER_SUGGESTION "ids_cluster_suggestion", NEXT_EXPORT "ids_export"
+    NEXT_CLUSTER_SUGGESTION "ids_cluster_suggestion", NEXT_EXPORT "ids_export",
+    NEXT_CHANNEL "ids_channel", NEXT_SUBSCRIPTION "ids_subscription", NEXT_DELIVERY "ids_delivery"
 }
 static ADVANCE_COUNTER: Statement = Statement::new(
     "ids::ADVANCE_COUNTER",

@@ -9,6 +9,7 @@
 pub mod accounts;
 pub mod audit;
 pub mod blobs;
+pub mod branch_states;
 pub mod clusters;
 mod compression;
 pub mod db;
@@ -31,7 +32,9 @@ pub mod locators;
 pub mod markers;
 pub mod memory_budget;
 mod migrate;
+pub mod notifications;
 pub mod objects;
+pub mod outbox;
 pub mod projects;
 pub mod quarantine;
 pub mod rate_limits;

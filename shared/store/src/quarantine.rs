@@ -58,7 +58,7 @@ statements! {
     COUNTS = "SELECT project_id, COUNT(*) FROM quarantine WHERE project_id in_ints($1) AND released_at IS NULL GROUP BY project_id";
     /// Releases those whose time is over.
     EXPIRE = "UPDATE quarantine SET released_at = expires_at, released_reason = 'expired' \
-        WHERE released_at IS NULL AND expires_at <= $1";
+        WHERE released_at IS NULL AND expires_at <= $1 RETURNING project_id, test_case_id";
     /// The row of a test that is not released, its time being over or not. ix: quarantine_active
     OPEN = select_row!("WHERE project_id = $1 AND test_case_id = $2 AND released_at IS NULL");
     /// Puts a test there; a concurrent caller may have been first.
@@ -131,12 +131,18 @@ pub async fn marked(
     rows.iter().map(|row| row.reader().int().map(TestCaseId)).collect()
 }
 
-/// Releases all whose time is over; answers how many.
+/// Releases all whose time is over; returns the tests.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn expire(session: &mut Session, now: Timestamp) -> Result<u64> {
-    session.execute(&EXPIRE, args![now]).await
+pub async fn expire(session: &mut Session, now: Timestamp) -> Result<Vec<(ProjectId, TestCaseId)>> {
+    let rows = session.all(&EXPIRE, args![now]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ProjectId(r.int()?), TestCaseId(r.int()?)))
+        })
+        .collect()
 }
 
 /// The quarantine of a test that was not released, its time being over or not.

@@ -50,6 +50,7 @@ export async function demoPages() {
     'analytics-project': `/analytics?project=${shop.id}&days=14&branch=main`,
     settings: '/settings',
     'settings-projects': '/settings/projects',
+    'settings-notifications': '/settings/notifications',
     'settings-source-control': '/settings/source-control',
     'settings-flakiness': '/settings/flakiness',
     'settings-timeouts': '/settings/timeouts',

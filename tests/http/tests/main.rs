@@ -36,6 +36,7 @@ mod live;
 mod mcp;
 mod memory;
 mod network;
+mod notifications;
 mod oauth;
 mod outcome;
 mod pages;

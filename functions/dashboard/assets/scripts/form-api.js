@@ -35,14 +35,14 @@ function put(body, name, value) {
   place[last] = value;
 }
 
-/** A name ending in [] is a list of ids: a list that is switched off is left out, one without a choice is empty. */
+/** A name ending in [] is a list of ids, or of words: a list that is switched off is left out, one without a choice is empty. */
 function bodyOf(form) {
   const body = {};
   for (const field of form.elements) {
     if (!field.name || field.matches(':disabled') || field.type === 'submit') continue;
     if (field.name.endsWith('[]')) {
       const list = (body[field.name.slice(0, -2)] ??= []);
-      if (field.checked) list.push(Number(field.value));
+      if (field.checked) list.push(field.dataset.json === 'word' ? field.value : Number(field.value));
       continue;
     }
     const value = valueOf(field);

@@ -18,6 +18,8 @@ pub(crate) enum SettingsTab {
     Projects,
     /// Tags of projects.
     Tags,
+    /// Channels and subscriptions.
+    Notifications,
     /// Repositories of projects.
     SourceControl,
     /// What is kept, and how much of it.
@@ -57,6 +59,12 @@ impl SettingsTabs {
             (SettingsTab::Users, "Users", "/settings/users", true),
             (SettingsTab::Projects, "Projects", "/settings/projects", visit.caller.is_administrator()),
             (SettingsTab::Tags, "Tags", "/settings/tags", visit.caller.is_administrator()),
+            (
+                SettingsTab::Notifications,
+                "Notifications",
+                "/settings/notifications",
+                visit.caller.is_administrator(),
+            ),
             (
                 SettingsTab::SourceControl,
                 "Source control",

@@ -401,6 +401,28 @@ routes! {
     PutTag => put("/api/tags/{id}").administrator();
     /// Deletes a tag.
     DeleteTag => delete("/api/tags/{id}").administrator();
+    /// Channels of notifications.
+    ListChannels => get("/api/channels").administrator();
+    /// Creates a channel.
+    CreateChannel => post("/api/channels").administrator();
+    /// Changes a channel.
+    EditChannel => patch("/api/channels/{id}").administrator();
+    /// Deletes a channel with its subscriptions.
+    DeleteChannel => delete("/api/channels/{id}").administrator();
+    /// Sends a test message to a channel.
+    TestChannel => post("/api/channels/{id}/test").administrator();
+    /// The delivery log of a channel.
+    ListDeliveries => get("/api/channels/{id}/deliveries").administrator();
+    /// Sends a delivery again.
+    RetryDelivery => post("/api/deliveries/{id}/retry").administrator();
+    /// Subscriptions to notifications.
+    ListSubscriptions => get("/api/subscriptions").administrator();
+    /// Creates a subscription.
+    CreateSubscription => post("/api/subscriptions").administrator();
+    /// Changes a subscription.
+    EditSubscription => patch("/api/subscriptions/{id}").administrator();
+    /// Deletes a subscription.
+    DeleteSubscription => delete("/api/subscriptions/{id}").administrator();
     /// Links of something.
     ListLinks => get("/api/links").listed();
     /// Hangs a link on something.
@@ -534,6 +556,10 @@ routes! {
     StoragePage => get("/settings/storage").administrator();
     /// How long things are kept.
     RetentionPage => get("/settings/retention").administrator();
+    /// Channels and subscriptions of notifications.
+    NotificationsPage => get("/settings/notifications").administrator();
+    /// The delivery log of a channel.
+    DeliveriesPage => get("/settings/notifications/channels/{id}").administrator();
     /// Tags of projects.
     TagsPage => get("/settings/tags").administrator();
     /// All projects with what was set for them.

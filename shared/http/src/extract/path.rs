@@ -3,8 +3,9 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use callboard_auth::Grant;
 use callboard_domain::ids::{
-    ApiKeyId, ClusterId, ClusterSuggestionId, DeletionId, ExecutionId, ExportId, FileId, GatePolicyId,
-    InvitationId, LinkId, MarkerId, ProjectId, ReportId, RunId, TagId, TestCaseId, TestFunctionId, UserId,
+    ApiKeyId, ChannelId, ClusterId, ClusterSuggestionId, DeletionId, DeliveryId, ExecutionId, ExportId,
+    FileId, GatePolicyId, InvitationId, LinkId, MarkerId, ProjectId, ReportId, RunId, SubscriptionId, TagId,
+    TestCaseId, TestFunctionId, UserId,
 };
 use http::request::Parts;
 
@@ -67,6 +68,9 @@ entity_ids! {
     TestFunctionId => "function",
     DeletionId => "deletion",
     ExportId => "export",
+    ChannelId => "channel",
+    SubscriptionId => "subscription",
+    DeliveryId => "delivery",
 }
 
 impl EntityId for ExecutionId {

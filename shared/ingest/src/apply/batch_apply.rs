@@ -19,7 +19,7 @@ use callboard_store::test_cases::{self, TestIdentity, TestMeta};
 use crate::Result;
 use crate::apply::attachments::{PublishedFile, link_all, lock_contents};
 use crate::apply::attempt_merge::{Group, ShardIdentity};
-use crate::apply::clusters::Failures;
+use crate::apply::clusters::{ClusterChange, Failures};
 use crate::apply::execution_change::ExecutionChange;
 use crate::apply::execution_plan::{Basis, ExecutionPlan, Stored};
 use crate::apply::execution_writer::{WriteContext, write};
@@ -65,8 +65,8 @@ pub(crate) struct Folded {
     pub(crate) changed: Vec<(usize, ExecutionRow)>,
     /// The packs of this submission that rows now point at.
     pub(crate) used_packs: BTreeSet<PackId>,
-    /// How many more clusters of failures are open.
-    pub(crate) open_clusters: i64,
+    /// What changed about failure clusters.
+    pub(crate) clusters: ClusterChange,
 }
 
 /// Folds some groups into the run.
@@ -102,7 +102,7 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         executions: Vec::new(),
         changed: Vec::new(),
         used_packs,
-        open_clusters: 0,
+        clusters: ClusterChange::default(),
     };
     let (newest, mut changes): (Vec<usize>, Vec<ExecutionChange>) =
         changes.into_iter().map(|(_, newest, change)| (newest, change)).unzip();
@@ -112,7 +112,7 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         let assigned = changes.iter_mut().map(|change| &mut change.after);
         failures.assign(session, target.run, assigned, target.now).await?;
         let mut held = WriteContext { run: &mut *target.run, lanes: target.lanes, now: target.now };
-        folded.open_clusters = write(session, &mut held, &mut changes, &predecessors).await?;
+        folded.clusters = write(session, &mut held, &mut changes, &predecessors).await?;
         sites.write(session, target.run).await?;
         let place = EndpointPlace { project, run: place.run, day: place.day };
         rollups::add_endpoints(session, place, target.is_fresh, calls).await?;

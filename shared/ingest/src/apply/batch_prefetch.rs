@@ -350,7 +350,7 @@ impl Batch {
         };
         let folded = batch_apply::fold(session, &mut target, &groups).await?;
         locked.counter_deltas.test_cases += folded.new_test_cases;
-        locked.counter_deltas.open_clusters += folded.open_clusters;
+        locked.count_clusters(folded.clusters.open, folded.clusters.events);
         let has_changed = !folded.changed.is_empty();
         let mut changed: HashMap<usize, _> = folded.changed.into_iter().collect();
         let mut index = 0;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use callboard_domain::events::DomainEvent;
 use callboard_domain::failure::{Fingerprint, Signature};
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_domain::status::Outcome;
@@ -125,10 +126,15 @@ impl Counting {
         Ok(Self { occurrences, clusters })
     }
 
-    /// Counts. Answers how many more clusters of the project are open.
-    pub(crate) async fn apply(self, session: &mut Session, run: &RunRow, now: Timestamp) -> Result<i64> {
+    /// Counts.
+    pub(crate) async fn apply(
+        self,
+        session: &mut Session,
+        run: &RunRow,
+        now: Timestamp,
+    ) -> Result<ClusterChange> {
         if self.occurrences.is_empty() {
-            return Ok(0);
+            return Ok(ClusterChange::default());
         }
         let is_snoozed = self.clusters.iter().any(|cluster| cluster.snoozed_until.is_some());
         let counted_run = CountedRun {
@@ -140,8 +146,21 @@ impl Counting {
         };
         let counted = counts::apply(session, counted_run, self.clusters, &self.occurrences, now).await?;
         recount_new(session, run.project, counted.first_shown_by, run.id, now).await?;
-        Ok(counted.open)
+        let run = run.id;
+        let opened = counted.opened.into_iter().map(|cluster| DomainEvent::ClusterOpened { cluster, run });
+        let reopened =
+            counted.reopened.into_iter().map(|cluster| DomainEvent::ClusterReopened { cluster, run });
+        Ok(ClusterChange { open: counted.open, events: opened.chain(reopened).collect() })
     }
+}
+
+/// What counting did to the clusters of the project.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterChange {
+    /// How many more of them are open.
+    pub(crate) open: i64,
+    /// Those that opened or reopened.
+    pub(crate) events: Vec<DomainEvent>,
 }
 
 /// Has other runs count their new clusters again after a run came, or went,

@@ -17,7 +17,7 @@ use callboard_store::runs::RunRow;
 use crate::Result;
 use crate::aggregate::environment_change;
 use crate::aggregate::rollup::{AggregateDelta, Counted, observed};
-use crate::apply::clusters;
+use crate::apply::clusters::{self, ClusterChange};
 use crate::apply::execution_change::ExecutionChange;
 use crate::recompare::comparison;
 use crate::transaction::run_lanes::place_of;
@@ -33,13 +33,13 @@ pub(crate) struct WriteContext<'a> {
 }
 
 /// Writes changed rows, with what came before their tests in the run's own
-/// lane. Answers how many more clusters of failures are open.
+/// lane. Returns what changed about failure clusters.
 pub(crate) async fn write(
     session: &mut Session,
     held: &mut WriteContext<'_>,
     changes: &mut [ExecutionChange],
     predecessors: &HashMap<TestCaseId, Predecessors>,
-) -> Result<i64> {
+) -> Result<ClusterChange> {
     let place = place_of(held.run);
     let clusters = clusters::Counting::lock(session, held.run, changes).await?;
     let known = changes.iter().filter_map(|change| change.before.as_ref());
@@ -47,10 +47,10 @@ pub(crate) async fn write(
     environment_change::bring_along(session, held.run, held.lanes, &elsewhere, held.now).await?;
     compare(session, held.run, changes, predecessors).await?;
     executions::upsert(session, place, changes.iter().map(|change| &change.after)).await?;
-    let open_clusters = clusters.apply(session, held.run, held.now).await?;
+    let change = clusters.apply(session, held.run, held.now).await?;
     count_again(session, held, changes).await?;
     add_to_totals(held.run, changes);
-    Ok(open_clusters)
+    Ok(change)
 }
 
 /// Counts what changes executions that are counted already; the others wait.

@@ -49,6 +49,7 @@ pub(crate) async fn redecide(
     failures.assign(session, &locked.run, assigned, now).await?;
     let lanes = locked.lanes.clone();
     let mut held = WriteContext { run: &mut locked.run, lanes: &lanes, now };
-    locked.counter_deltas.open_clusters += write(session, &mut held, &mut changes, &predecessors).await?;
+    let change = write(session, &mut held, &mut changes, &predecessors).await?;
+    locked.count_clusters(change.open, change.events);
     Ok(changes.len())
 }

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use callboard_domain::attempts::AttemptSet;
+use callboard_domain::events::DomainEvent;
 use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
 use callboard_domain::repair::{Series, evidence, proof_asked};
 use callboard_domain::test_state::{RecentOutcome, TestState};
@@ -19,7 +20,7 @@ use callboard_domain::time::Timestamp;
 use callboard_store::clusters::{self, ClusterRow, ClusterStatus, counts, routes, verify as store};
 use callboard_store::db::Session;
 use callboard_store::runs::{self, RunRow};
-use callboard_store::{StoreError, lanes, rollups};
+use callboard_store::{StoreError, lanes, outbox, rollups};
 
 use crate::{Context, Result};
 
@@ -65,14 +66,21 @@ pub(crate) async fn verify(ctx: &Context, project: ProjectId, run: RunId, now: T
     let mut session = ctx.store.db().begin().await?;
     routes::keep_shape(&mut session, project).await?;
     let ids = judged.keys().map(|id: &ClusterId| id.get()).collect();
-    let mut changed = Vec::new();
+    let (mut changed, mut fixed_before) = (Vec::new(), BTreeSet::new());
     for row in clusters::lock(&mut session, project, ids).await? {
+        if is_told(&row) {
+            fixed_before.insert(row.id);
+        }
         // It may have been seen again meanwhile, or a person was faster.
         if row.status == ClusterStatus::Open && row.last_seen_at < run.order_at {
             changed.extend(Some(noted(&row, &run, judged[&row.id])).filter(|noted| *noted != row));
         }
     }
+    let newly_fixed = changed.iter().filter(|row| is_told(row) && !fixed_before.contains(&row.id));
+    let events: Vec<DomainEvent> =
+        newly_fixed.map(|row| DomainEvent::ClusterVerified { cluster: row.id, run: run.id }).collect();
     counts::write(&mut session, project, &changed, now).await?;
+    outbox::append(&mut session, project, &events, now).await?;
     session.commit().await?;
     Ok(())
 }

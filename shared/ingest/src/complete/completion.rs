@@ -1,9 +1,11 @@
 //! What follows the end of a run: its numbers are counted anew from its rows,
 //! and its feed is let go.
 
+use callboard_domain::events::DomainEvent;
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
-use callboard_store::{StoreError, boxed, executions, feed, intake as kept, storage};
+use callboard_store::branch_states::{self, BranchChange};
+use callboard_store::{StoreError, boxed, executions, feed, intake as kept, outbox, storage};
 
 use crate::aggregate::aggregation::{self, Priority};
 use crate::apply::pending;
@@ -57,6 +59,13 @@ async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) 
     locked.compare(&mut session).await?;
     date_run(&mut session, &locked.run).await?;
     let is_over = locked.run.status.is_final();
+    if is_over && locked.run.is_full {
+        let changed = branch_states::update(&mut session, &locked.run, now).await?;
+        let event = changed.map(|BranchChange { is_red, run }| {
+            if is_red { DomainEvent::BranchWentRed { run } } else { DomainEvent::BranchRecovered { run } }
+        });
+        outbox::append(&mut session, project, event.as_slice(), now).await?;
+    }
     if is_over {
         feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
     }

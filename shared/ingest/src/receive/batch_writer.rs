@@ -168,7 +168,7 @@ impl<'a> Writer<'a> {
         let place = (project, locked.run.id);
         let pack = self.packed.record(&mut session, place, &placed, &folded.used_packs, now).await?;
         locked.counter_deltas.test_cases += folded.new_test_cases;
-        locked.counter_deltas.open_clusters += folded.open_clusters;
+        locked.count_clusters(folded.clusters.open, folded.clusters.events);
         let mut ended_at = None;
         if is_last {
             let duration = fields.duration_ms.or(self.span);

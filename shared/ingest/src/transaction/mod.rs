@@ -2,6 +2,7 @@
 
 pub mod baseline;
 pub(crate) mod follow_up;
+pub(crate) mod life_events;
 pub(crate) mod outcome;
 pub mod run_errors;
 pub(crate) mod run_events;

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use callboard_domain::events::DomainEvent;
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::run_life::{EndReason, Patience, Slot, SlotState, Slots};
 use callboard_domain::status::RunStatus;
@@ -20,9 +21,10 @@ use callboard_store::projects::{self, Growth};
 use callboard_store::rollups::{self, RunContribution};
 use callboard_store::runs::slots::{self, SlotRow};
 use callboard_store::runs::{self, RunDetails, RunRow, compared};
-use callboard_store::{StoreError, executions, jobs};
+use callboard_store::{StoreError, executions, jobs, outbox};
 
 use crate::transaction::follow_up::{Completion, Recompute};
+use crate::transaction::life_events::{Change, life_events};
 use crate::transaction::outcome::{never_passed_with_failures, spread, told_by};
 use crate::transaction::run_errors::{self, SlotError};
 use crate::transaction::run_events;
@@ -57,6 +59,7 @@ pub(crate) struct LockedRun {
     described: Option<RunDetails>,
     events: Vec<NewEvent>,
     announcements: Vec<GlobalEvent>,
+    domain_events: Vec<DomainEvent>,
 }
 
 /// An event of the feed of all runs, which is written last.
@@ -105,6 +108,7 @@ impl LockedRun {
             described: None,
             events: Vec::new(),
             announcements: Vec::new(),
+            domain_events: Vec::new(),
         }
     }
 
@@ -140,6 +144,12 @@ impl LockedRun {
     /// Adds an event to the run's feed.
     pub(crate) fn note(&mut self, event: NewEvent) {
         self.events.push(event);
+    }
+
+    /// Counts how many more failure clusters are open, and emits which opened.
+    pub(crate) fn count_clusters(&mut self, open: i64, events: Vec<DomainEvent>) {
+        self.counter_deltas.open_clusters += open;
+        self.domain_events.extend(events);
     }
 
     /// Adds an event to the feed of all runs.
@@ -403,6 +413,14 @@ impl LockedRun {
         }
         self.judge_extent(session, has_ended || has_changed).await?;
         self.enqueue(session, has_ended, has_changed, now).await?;
+        self.domain_events.extend(life_events(Change {
+            before: &self.found,
+            after: &self.run,
+            is_new: self.is_fresh,
+            has_changed,
+            unfinished_shards: self.judge(|slots| slots.unfinished()),
+        }));
+        outbox::append(session, self.run.project, &self.domain_events, now).await?;
         self.count(session, &after).await?;
         self.run.feed_seq = feed::append(
             session,

@@ -151,7 +151,14 @@ pub struct Counted {
     pub open: i64,
     /// Other runs that were the first to show a cluster, or are now.
     pub first_shown_by: BTreeSet<RunId>,
+    /// Clusters that have their first occurrence.
+    pub opened: Vec<ClusterId>,
+    /// Clusters that were resolved or seemed to be fixed, and occurred again.
+    pub reopened: Vec<ClusterId>,
 }
+
+/// Words of `fix_verification` of a cluster that occurred again.
+const REGRESSED: &str = "regressed";
 
 /// Counts occurrences. `clusters` are the locked rows of all clusters they
 /// name; the executions themselves are written already. A resolved cluster
@@ -174,6 +181,8 @@ pub async fn apply(
     let shown_by = |row: &ClusterRow| (row.occurrences > 0).then_some(row.first_run);
     let first_before: BTreeMap<ClusterId, Option<RunId>> =
         rows.iter().map(|(id, row)| (*id, shown_by(row))).collect();
+    let regressed_before: BTreeSet<ClusterId> =
+        rows.values().filter(|row| has_regressed(row)).map(|row| row.id).collect();
     count_tests(session, run, &mut rows, occurrences).await?;
     count_runs_and_days(session, run, occurrences).await?;
 
@@ -202,7 +211,15 @@ pub async fn apply(
         .flatten()
         .collect();
     first_shown_by.remove(&run.run);
-    Ok(Counted { open: open(&rows) - was_open, first_shown_by })
+    let is_new = |row: &&ClusterRow| row.occurrences > 0 && first_before.get(&row.id) == Some(&None);
+    let is_back = |row: &&ClusterRow| has_regressed(row) && !regressed_before.contains(&row.id);
+    let opened = rows.values().filter(is_new).map(|row| row.id).collect();
+    let reopened = rows.values().filter(is_back).map(|row| row.id).collect();
+    Ok(Counted { open: open(&rows) - was_open, first_shown_by, opened, reopened })
+}
+
+fn has_regressed(row: &ClusterRow) -> bool {
+    row.fix_verification.as_deref() == Some(REGRESSED)
 }
 
 fn open(rows: &BTreeMap<ClusterId, ClusterRow>) -> i64 {
@@ -246,7 +263,7 @@ fn see(row: &mut ClusterRow, run: CountedRun, one: &Occurrence, now: Timestamp) 
             row.status_at = now;
         }
         row.false_quiets += i64::from(row.is_quiet);
-        row.fix_verification = was_believed.then(|| "regressed".to_owned());
+        row.fix_verification = was_believed.then(|| REGRESSED.to_owned());
         (row.fix_run, row.fix_at, row.fix_commit, row.ttr_ms) = (None, None, None, None);
         row.is_quiet = false;
     }

@@ -79,6 +79,12 @@ statements! {
     RUN_SLOTS = table!("run_slots", "id");
     EXPIRED_RUNS = table!("expired_runs", "id");
     EXPIRED_BRANCHES = table!("expired_cluster_branches", "cluster_id, branch");
+    DOMAIN_EVENTS = table!("domain_events", "id");
+    EVENT_STREAMS = table!("event_streams", "project_id");
+    EVENT_CURSORS = table!("event_cursors", "subscriber");
+    BRANCH_STATES = table!("branch_states", "lane_id");
+    SUBSCRIPTIONS = table!("subscriptions", "id");
+    DELIVERIES = table!("deliveries", "id");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -117,6 +123,12 @@ static TABLES: &[&Statement] = &[
     &RUN_SLOTS,
     &EXPIRED_RUNS,
     &EXPIRED_BRANCHES,
+    &DOMAIN_EVENTS,
+    &EVENT_CURSORS,
+    &EVENT_STREAMS,
+    &BRANCH_STATES,
+    &SUBSCRIPTIONS,
+    &DELIVERIES,
 ];
 
 /// Hides a project: nobody finds it, nothing is sent to it, and its name is

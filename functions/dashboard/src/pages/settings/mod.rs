@@ -3,6 +3,7 @@
 
 mod flakiness;
 mod instance;
+mod notifications;
 mod numbers;
 mod project_list;
 mod projects;
@@ -14,6 +15,7 @@ mod timeouts;
 
 pub(crate) use flakiness::flakiness;
 pub(crate) use instance::instance;
+pub(crate) use notifications::{deliveries, notifications};
 pub(crate) use projects::projects;
 pub(crate) use retention::retention;
 pub(crate) use source_control::source_control;

@@ -119,12 +119,16 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         | AuditAction::TagCreated
         | AuditAction::MarkerCreated
         | AuditAction::FunctionCreated
+        | AuditAction::ChannelCreated
+        | AuditAction::SubscriptionCreated
         | AuditAction::PolicyCreated => ("Created", ""),
         AuditAction::UserChanged
         | AuditAction::ProjectChanged
         | AuditAction::TagChanged
         | AuditAction::MarkerChanged
         | AuditAction::FunctionChanged
+        | AuditAction::ChannelChanged
+        | AuditAction::SubscriptionChanged
         | AuditAction::RunChanged
         | AuditAction::PolicyChanged
         | AuditAction::ClusterChanged => ("Changed", ""),
@@ -133,6 +137,8 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         | AuditAction::TagDeleted
         | AuditAction::MarkerDeleted
         | AuditAction::FunctionDeleted
+        | AuditAction::ChannelDeleted
+        | AuditAction::SubscriptionDeleted
         | AuditAction::RunDeleted
         | AuditAction::PolicyDeleted => ("Deleted", ""),
     }

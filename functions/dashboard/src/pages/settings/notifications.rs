@@ -1,0 +1,221 @@
+//! `/settings/notifications`: channels, subscriptions to events, and what
+//! became of each message.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use callboard_auth::RouteId;
+use callboard_domain::ids::ChannelId;
+use callboard_domain::notifications::{ChannelKind, DeliveryState, NotificationEvent};
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
+use callboard_http::page::{PageRequest, PageSize};
+use callboard_http::{ApiError, AppState};
+use callboard_query::notifications::{self, Channel, Delivery, Subscription};
+use callboard_query::project_names::{self, Choice};
+use serde::Serialize;
+
+use crate::components::{Choice as StateChoice, FilterBar, Pager, SettingsTab, SettingsTabs};
+use crate::filters;
+use crate::shell::{Section, Shell};
+use crate::visit::{Visit, answer};
+
+/// Channels of the page; nobody has more in practice.
+const CHANNELS: usize = 200;
+/// Subscriptions per page.
+const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
+
+/// What an event is called on the page.
+fn event_label(word: &str) -> &'static str {
+    match NotificationEvent::parse(word) {
+        Some(NotificationEvent::RunFinished) => "Run finished",
+        Some(NotificationEvent::RunFailed) => "Run failed",
+        Some(NotificationEvent::BranchRed) => "Branch went red",
+        Some(NotificationEvent::BranchRecovered) => "Branch is green again",
+        Some(NotificationEvent::ShardMissing) => "Shard missing",
+        Some(NotificationEvent::ClusterNew) => "New failure",
+        Some(NotificationEvent::ClusterRegressed) => "Fixed failure is back",
+        Some(NotificationEvent::ClusterVerified) => "Fix held",
+        Some(NotificationEvent::QuarantineReleased) => "Test left quarantine",
+        Some(NotificationEvent::Test) => "Test message",
+        None => "Unknown event",
+    }
+}
+
+fn kind_label(word: &str) -> &'static str {
+    match ChannelKind::parse(word) {
+        Some(ChannelKind::Slack) => "Slack",
+        Some(ChannelKind::Teams) => "Microsoft Teams",
+        Some(ChannelKind::Discord) => "Discord",
+        Some(ChannelKind::Webhook) | None => "Webhook",
+    }
+}
+
+/// A subscription as its row shows it.
+struct SubscriptionRow {
+    id: i64,
+    events: Vec<&'static str>,
+    project: String,
+    branches: String,
+    channel: String,
+    active: bool,
+}
+
+impl SubscriptionRow {
+    fn of(found: Subscription, channels: &[Channel], projects: &[Choice]) -> Self {
+        let filters = &found.filters;
+        let mut places: Vec<String> = filters.branches.clone();
+        if filters.default_branch_only {
+            places.insert(0, "default branch".to_owned());
+        }
+        places.extend(filters.environments.iter().map(|environment| format!("in {environment}")));
+        Self {
+            id: found.id,
+            events: found.events.iter().map(|word| event_label(word)).collect(),
+            project: found.project_id.map_or_else(
+                || "All projects".to_owned(),
+                |id| {
+                    let known = projects.iter().find(|project| project.id == id);
+                    known.map_or_else(|| format!("Project {id}"), |project| project.name.clone())
+                },
+            ),
+            branches: if places.is_empty() { "All branches".to_owned() } else { places.join(", ") },
+            channel: channels
+                .iter()
+                .find(|channel| channel.id == found.channel_id)
+                .map_or_else(String::new, |channel| channel.name.clone()),
+            active: found.active,
+        }
+    }
+}
+
+/// Inputs of `pages/notifications.html`.
+#[derive(Template)]
+#[template(path = "pages/notifications.html")]
+struct NotificationsPage {
+    shell: Shell,
+    tabs: SettingsTabs,
+    /// Whether an address can be stored at all.
+    keeps_secrets: bool,
+    channels: Vec<Channel>,
+    subscriptions: Vec<SubscriptionRow>,
+    projects: Vec<Choice>,
+    /// Word, label, and whether it is proposed.
+    events: Vec<(&'static str, &'static str, bool)>,
+    pager: Pager,
+}
+
+/// Which part of the subscriptions is shown.
+#[derive(Debug, Serialize)]
+pub(crate) struct Params {
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for Params {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Ok(Self { page: query.page(SIZE)? })
+    }
+}
+
+/// Channels and subscriptions; for administrators.
+pub(crate) async fn notifications(
+    State(state): State<AppState>,
+    visit: Visit,
+    Query(params): Query<Params>,
+) -> Result<Response, ApiError> {
+    let cursors = CursorScope::new(RouteId::NotificationsPage, &params)?;
+    let after = cursors.decode(params.page.cursor.as_deref())?;
+    let channels = notifications::list(&visit.ctx, None, CHANNELS).await?.items;
+    let found = notifications::subscriptions(&visit.ctx, None, after, params.page.rows()).await?;
+    let found = cursors.page(found)?;
+    let projects = project_names::choices(&visit.ctx, visit.caller.scope()).await?;
+    let proposed = [NotificationEvent::BranchRed, NotificationEvent::BranchRecovered];
+    let is_proposed = |word: &str| proposed.iter().any(|event| event.as_str() == word);
+    let words = NotificationEvent::subscribable().iter();
+    let shell = Shell::new(&visit, Section::Settings, "Notifications").await?;
+    answer(&NotificationsPage {
+        shell: shell.under("Settings", "/settings").here("Notifications"),
+        tabs: SettingsTabs::new(&visit, SettingsTab::Notifications),
+        keeps_secrets: !state.config().secret_keys.is_empty(),
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        subscriptions: found
+            .items
+            .into_iter()
+            .map(|subscription| SubscriptionRow::of(subscription, &channels, &projects))
+            .collect(),
+        channels,
+        projects,
+        events: words.map(|word| (*word, event_label(word), is_proposed(word))).collect(),
+    })
+}
+
+/// Inputs of `pages/deliveries.html`.
+#[derive(Template)]
+#[template(path = "pages/deliveries.html")]
+struct DeliveriesPage {
+    shell: Shell,
+    tabs: SettingsTabs,
+    channel: Channel,
+    filters: FilterBar,
+    is_filtered: bool,
+    deliveries: Vec<Delivery>,
+    pager: Pager,
+}
+
+/// Which deliveries are shown.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeliveriesParams {
+    state: Option<DeliveryState>,
+    #[serde(skip)]
+    page: PageRequest,
+}
+
+impl FromQuery for DeliveriesParams {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        let state = query.word("state", DeliveryState::WORDS, DeliveryState::parse)?;
+        Ok(Self { state, page: query.page(SIZE)? })
+    }
+}
+
+/// The delivery log of a channel; for administrators.
+pub(crate) async fn deliveries(
+    visit: Visit,
+    Path(id): Path<ChannelId>,
+    Query(params): Query<DeliveriesParams>,
+) -> Result<Response, ApiError> {
+    let cursors = CursorScope::new(RouteId::DeliveriesPage, &(id, &params))?;
+    let before = cursors.decode(params.page.cursor.as_deref())?;
+    let channel = notifications::channel(&visit.ctx, id).await?;
+    let found = notifications::deliveries(&visit.ctx, id, params.state, before, params.page.rows()).await?;
+    let found = cursors.page(found)?;
+    let shell = Shell::new(&visit, Section::Settings, &channel.name).await?;
+    let states = DeliveryState::WORDS.iter().map(|word| StateChoice::new(*word, state_label(word)));
+    let chosen = params.state.map(|state| state.as_str().to_owned());
+    let bar =
+        FilterBar::new(&visit.address, &[]).select("state", "State", "Any state", states, chosen.as_slice());
+    answer(&DeliveriesPage {
+        shell: shell
+            .under("Settings", "/settings")
+            .under("Notifications", "/settings/notifications")
+            .here(&channel.name),
+        tabs: SettingsTabs::new(&visit, SettingsTab::Notifications),
+        filters: bar.tally("delivery", found.items.len(), found.next_cursor.is_some(), None),
+        is_filtered: params.state.is_some(),
+        pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        deliveries: found.items,
+        channel,
+    })
+}
+
+fn state_label(word: &str) -> &'static str {
+    match DeliveryState::parse(word) {
+        Some(DeliveryState::Pending) => "waiting",
+        Some(DeliveryState::Sending) => "sending",
+        Some(DeliveryState::Sent) => "sent",
+        Some(DeliveryState::Unknown) => "may not have arrived",
+        Some(DeliveryState::Failed) => "failed",
+        Some(DeliveryState::Parked) => "channel paused",
+        None => "unknown",
+    }
+}

@@ -1,0 +1,61 @@
+//! Sends notifications.
+
+use callboard_integrations::{Failure, Notification, send};
+use callboard_platform::egress::UserUrl;
+use callboard_query::notifications::{self, Outcome as Answer, SendNotification};
+use callboard_store::jobs::Payload;
+use serde::{Deserialize, Serialize};
+
+use crate::job::{JobContext, JobError, Outcome};
+
+/// Sends one delivery. Its next attempt, if it needs one, is another job.
+pub(crate) async fn send_notification(
+    ctx: JobContext,
+    job: SendNotification,
+) -> Result<Outcome<SendNotification>, JobError> {
+    let background = ctx.state().background();
+    let secrets = ctx.state().stored_secrets();
+    let Some(begun) = notifications::begin(&background, secrets, job.delivery, ctx.now()).await? else {
+        return Ok(Outcome::Done);
+    };
+    let client = UserUrl::new(ctx.state().config().egress_allow.clone());
+    let sent = Notification {
+        kind: begun.kind,
+        url: &begun.config.url,
+        secret: begun.config.secret.as_deref(),
+        delivery: begun.id.get(),
+        event: begun.event.as_str(),
+        at: begun.at,
+        message: &begun.message,
+    };
+    let answer = match send(&client, &sent, ctx.now()).await {
+        Ok(status) => Answer { status: Some(status), error: None, retry_after_ms: None, is_final: true },
+        Err(Failure { status, reason, retry_after_ms, is_final }) => {
+            tracing::info!(delivery = begun.id.get(), status, reason, "a notification did not arrive");
+            Answer { status, error: Some(reason), retry_after_ms, is_final }
+        }
+    };
+    notifications::finish(&background, begun.id, answer, ctx.now()).await?;
+    Ok(Outcome::Done)
+}
+
+/// Old deliveries are deleted.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PurgeDeliveries {}
+
+impl Payload for PurgeDeliveries {
+    const KIND: &'static str = "purge_deliveries";
+}
+
+/// Deletes deliveries that nobody will look up any more.
+pub(crate) async fn purge_deliveries(
+    ctx: JobContext,
+    job: PurgeDeliveries,
+) -> Result<Outcome<PurgeDeliveries>, JobError> {
+    while ctx.has_time() {
+        if !notifications::purge_deliveries(&ctx.state().background(), ctx.now()).await? {
+            return Ok(Outcome::Done);
+        }
+    }
+    Ok(Outcome::GoOn(job))
+}

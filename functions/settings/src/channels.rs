@@ -1,0 +1,266 @@
+//! `/api/channels`: where notifications go, and what became of them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use callboard_auth::RouteId;
+use callboard_domain::ids::{ChannelId, DeliveryId};
+use callboard_domain::notifications::{ChannelKind, DeliveryState};
+use callboard_http::cursor::CursorScope;
+use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReader, Visit};
+use callboard_http::page::{Page, PageRequest};
+use callboard_http::{ApiError, AppState, Site};
+use callboard_query::Change;
+use callboard_query::notifications::{self, Channel, ChannelConfig, ChannelEdit, Delivery};
+use http::StatusCode;
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::Done;
+
+const MAX_NAME_CHARS: usize = 80;
+const MAX_SECRET_CHARS: usize = 200;
+
+/// A channel; when it is changed, what is absent stays.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes the body, which is read field by field")]
+pub(crate) struct ChannelBody {
+    /// What people call it, 1 to 80 characters.
+    #[schema(example = "#releases")]
+    name: Option<String>,
+    /// `webhook`, `slack`, `teams` or `discord`. It cannot be changed.
+    #[schema(rename = "type", example = "slack")]
+    kind: Option<String>,
+    /// Where to.
+    config: Option<ChannelConfigBody>,
+    /// Whether nothing is sent; `false` also forgets earlier failures.
+    paused: Option<bool>,
+}
+
+/// Where a channel sends to. It is stored encrypted and never shown again.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes the body, which is read field by field")]
+pub(crate) struct ChannelConfigBody {
+    /// Address that messages are sent to.
+    url: Option<String>,
+    /// Secret that signs what a webhook gets, up to 200 characters; null sends it unsigned.
+    secret: Option<String>,
+    /// The same for Slack, Teams and Discord, whose addresses begin with https.
+    webhook_url: Option<String>,
+}
+
+/// Address and secret out of a configuration. Chats have an address with https and no secret.
+fn config(fields: &Fields, kind: Option<ChannelKind>) -> Result<(Option<String>, Change<String>), ApiError> {
+    let Some(config) = fields.object("config")?.into_value() else { return Ok((None, Change::Keep)) };
+    let chat = kind.filter(|kind| *kind != ChannelKind::Webhook);
+    let url = config.address("url", chat.is_some())?.into_value();
+    let webhook_url = config.address("webhookUrl", true)?.into_value();
+    let secret = config.line("secret", MAX_SECRET_CHARS)?;
+    if let Some(kind) = chat.filter(|_| secret.value().is_some()) {
+        let text = format!("A channel of type {} has no secret; leave config.secret out.", kind.as_str());
+        return Err(ApiError::invalid_field("secret", text));
+    }
+    Ok((webhook_url.or(url), secret))
+}
+
+/// Channels, oldest first.
+#[utoipa::path(get, path = "/api/channels", tag = "settings", operation_id = "list_channels", params(PageRequest),
+    responses((status = 200, body = Page<Channel>)))]
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    site: Site,
+    Query(page): Query<PageRequest>,
+) -> Result<Json<Page<Channel>>, ApiError> {
+    let cursors = CursorScope::new(RouteId::ListChannels, &())?;
+    let after = cursors.decode(page.cursor.as_deref())?;
+    Ok(Json(cursors.page(notifications::list(&state.context(&site), after, page.rows()).await?)?))
+}
+
+/// A channel was written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChannelWritten {
+    /// Always true.
+    success: bool,
+    /// The channel now.
+    channel: Channel,
+}
+
+/// Creates a channel.
+///
+/// # Errors
+/// 400 `missing_field`, `invalid_field`; 503 `secret_key_not_configured`.
+#[utoipa::path(post, path = "/api/channels", tag = "settings", operation_id = "create_channel", request_body = ChannelBody,
+    responses(
+        (status = 201, body = ChannelWritten),
+        (status = 400, description = "`missing_field`, `invalid_field`"),
+        (status = 503, description = "`secret_key_not_configured`: SERVICE_SECRET_KEY is not set")
+    ))]
+pub(crate) async fn create(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    fields: Fields,
+) -> Result<Response, ApiError> {
+    fields.require(&["name", "type", "config"])?;
+    let missing = |name: &str| ApiError::missing_fields(&[name]);
+    let name = fields.line("name", MAX_NAME_CHARS)?.into_value().ok_or_else(|| missing("name"))?;
+    let kind = fields.word("type", ChannelKind::WORDS, ChannelKind::parse)?.ok_or_else(|| missing("type"))?;
+    let (url, secret) = config(&fields, Some(kind))?;
+    let needed = if kind == ChannelKind::Webhook { "config.url" } else { "config.webhookUrl" };
+    let config = ChannelConfig { url: url.ok_or_else(|| missing(needed))?, secret: secret.into_value() };
+    let acting = visit.acting(&caller, state.now());
+    let secrets = state.stored_secrets();
+    let channel =
+        notifications::create(&state.context(&site), acting, secrets, name.trim().to_owned(), kind, config)
+            .await?;
+    Ok((StatusCode::CREATED, Json(ChannelWritten { success: true, channel })).into_response())
+}
+
+/// Changes a channel.
+///
+/// # Errors
+/// 400 `no_fields`, `invalid_field`; 404 `channel_not_found`; 503
+/// `secret_key_not_configured`.
+#[utoipa::path(patch, path = "/api/channels/{id}", tag = "settings", operation_id = "edit_channel",
+    params(("id" = i64, Path, description = "Channel")), request_body = ChannelBody,
+    responses(
+        (status = 200, body = ChannelWritten),
+        (status = 400, description = "`no_fields`, `invalid_field`"),
+        (status = 404, description = "`channel_not_found`"),
+        (status = 503, description = "`secret_key_not_configured`: SERVICE_SECRET_KEY is not set")
+    ))]
+pub(crate) async fn edit(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<ChannelId>,
+    fields: Fields,
+) -> Result<Json<ChannelWritten>, ApiError> {
+    fields.require_any(&["name", "config", "paused"])?;
+    let (url, secret) = config(&fields, None)?;
+    let wanted = ChannelEdit {
+        name: fields.line("name", MAX_NAME_CHARS)?.into_value().map(|name| name.trim().to_owned()),
+        url,
+        secret,
+        paused: fields.flag("paused")?,
+    };
+    let acting = visit.acting(&caller, state.now());
+    let secrets = state.stored_secrets();
+    let channel = notifications::edit(&state.context(&site), acting, secrets, id, wanted).await?;
+    Ok(Json(ChannelWritten { success: true, channel }))
+}
+
+/// Deletes a channel with its subscriptions and its delivery log.
+///
+/// # Errors
+/// 404 `channel_not_found`.
+#[utoipa::path(delete, path = "/api/channels/{id}", tag = "settings", operation_id = "delete_channel",
+    params(("id" = i64, Path, description = "Channel")),
+    responses((status = 200, body = Done), (status = 404, description = "`channel_not_found`")))]
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<ChannelId>,
+) -> Result<Json<Done>, ApiError> {
+    notifications::delete(&state.context(&site), visit.acting(&caller, state.now()), id).await?;
+    Ok(Done::answer())
+}
+
+/// A test message is on its way.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TestQueued {
+    /// Always true.
+    success: bool,
+    /// Its delivery, whose state tells whether it arrived.
+    #[schema(value_type = i64)]
+    delivery_id: DeliveryId,
+}
+
+/// Sends a test message to a channel, also to one that is paused.
+///
+/// # Errors
+/// 404 `channel_not_found`.
+#[utoipa::path(post, path = "/api/channels/{id}/test", tag = "settings", operation_id = "test_channel",
+    params(("id" = i64, Path, description = "Channel")),
+    responses((status = 202, body = TestQueued), (status = 404, description = "`channel_not_found`")))]
+pub(crate) async fn test(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    visit: Visit,
+    Path(id): Path<ChannelId>,
+) -> Result<Response, ApiError> {
+    let acting = visit.acting(&caller, state.now());
+    let delivery_id = notifications::send_test(&state.context(&site), acting, id).await?;
+    Ok((StatusCode::ACCEPTED, Json(TestQueued { success: true, delivery_id })).into_response())
+}
+
+/// Which deliveries a log shows.
+#[derive(Debug, Serialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeliveriesParams {
+    /// `pending`, `sending`, `sent`, `unknown`, `failed` or `parked`.
+    #[param(value_type = Option<String>)]
+    state: Option<DeliveryState>,
+}
+
+impl FromQuery for DeliveriesParams {
+    fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
+        Ok(Self { state: query.word("state", DeliveryState::WORDS, DeliveryState::parse)? })
+    }
+}
+
+/// Deliveries to a channel, newest first; they are kept for 30 days.
+///
+/// # Errors
+/// 404 `channel_not_found`.
+#[utoipa::path(get, path = "/api/channels/{id}/deliveries", tag = "settings", operation_id = "list_deliveries",
+    params(("id" = i64, Path, description = "Channel"), DeliveriesParams, PageRequest),
+    responses((status = 200, body = Page<Delivery>), (status = 404, description = "`channel_not_found`")))]
+pub(crate) async fn deliveries(
+    State(state): State<AppState>,
+    site: Site,
+    Path(id): Path<ChannelId>,
+    Query(asked): Query<DeliveriesParams>,
+    Query(page): Query<PageRequest>,
+) -> Result<Json<Page<Delivery>>, ApiError> {
+    let cursors = CursorScope::new(RouteId::ListDeliveries, &(id, &asked))?;
+    let before = cursors.decode(page.cursor.as_deref())?;
+    let found =
+        notifications::deliveries(&state.context(&site), id, asked.state, before, page.rows()).await?;
+    Ok(Json(cursors.page(found)?))
+}
+
+/// A delivery is on its way again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeliveryQueued {
+    /// The delivery now.
+    delivery: Delivery,
+}
+
+/// Sends a delivery again that failed, is parked, or may not have arrived.
+///
+/// # Errors
+/// 404 `delivery_not_found`; 409 `not_pending`.
+#[utoipa::path(post, path = "/api/deliveries/{id}/retry", tag = "settings", operation_id = "retry_delivery",
+    params(("id" = i64, Path, description = "Delivery")),
+    responses(
+        (status = 200, body = DeliveryQueued),
+        (status = 404, description = "`delivery_not_found`"),
+        (status = 409, description = "`not_pending`: it is on its way, or has arrived")
+    ))]
+pub(crate) async fn retry(
+    State(state): State<AppState>,
+    site: Site,
+    Path(id): Path<DeliveryId>,
+) -> Result<Json<DeliveryQueued>, ApiError> {
+    let delivery = notifications::retry(&state.context(&site), id, state.now()).await?;
+    Ok(Json(DeliveryQueued { delivery }))
+}

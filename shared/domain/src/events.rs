@@ -1,0 +1,111 @@
+//! Domain events: what happened in a project that other parts of the service
+//! act upon, such as notifications. An event is stored in the transaction that
+//! makes it true. It names what changed; a subscriber reads the present state
+//! of that when it handles the event.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ClusterId, RunId, TestCaseId};
+
+/// Something that happened in a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event")]
+pub enum DomainEvent {
+    /// A run began to receive results.
+    #[serde(rename = "run.started")]
+    RunStarted {
+        /// Run.
+        run: RunId,
+    },
+    /// A run ended. Its numbers are not checked yet, see [`DomainEvent::RunEvaluated`].
+    #[serde(rename = "run.finished")]
+    RunFinished {
+        /// Run.
+        run: RunId,
+    },
+    /// A run that seemed to be over goes on.
+    #[serde(rename = "run.reopened")]
+    RunReopened {
+        /// Run.
+        run: RunId,
+    },
+    /// The numbers of a finished run are checked, it is compared with earlier
+    /// runs, and its failures are grouped.
+    #[serde(rename = "run.evaluated")]
+    RunEvaluated {
+        /// Run.
+        run: RunId,
+    },
+    /// A finished run changed: a late shard, a re-run, or a correction.
+    #[serde(rename = "run.revised")]
+    RunRevised {
+        /// Run.
+        run: RunId,
+        /// Version of the run's row before the change; ascending per run.
+        revision: i64,
+    },
+    /// A sharded run ended without some of its shards.
+    #[serde(rename = "shard.missing")]
+    ShardsMissing {
+        /// Run.
+        run: RunId,
+        /// Indexes of the shards that never finished.
+        missing: Vec<i64>,
+    },
+    /// The newest full run of a branch and environment failed, and the one before passed.
+    #[serde(rename = "branch.red")]
+    BranchWentRed {
+        /// The run that failed.
+        run: RunId,
+    },
+    /// The newest full run of a branch and environment passed, and the one before failed.
+    #[serde(rename = "branch.recovered")]
+    BranchRecovered {
+        /// The run that passed.
+        run: RunId,
+    },
+    /// A failure cluster has its first occurrence.
+    #[serde(rename = "cluster.new")]
+    ClusterOpened {
+        /// Failure cluster.
+        cluster: ClusterId,
+        /// The run that shows it.
+        run: RunId,
+    },
+    /// A failure occurred again after its cluster was resolved, or was quiet long enough to count as fixed.
+    #[serde(rename = "cluster.regressed")]
+    ClusterReopened {
+        /// Failure cluster.
+        cluster: ClusterId,
+        /// The run that shows it.
+        run: RunId,
+    },
+    /// Enough clean runs show that the failure of a cluster has stopped.
+    #[serde(rename = "cluster.verified")]
+    ClusterVerified {
+        /// Failure cluster.
+        cluster: ClusterId,
+        /// The run that completed the proof.
+        run: RunId,
+    },
+    /// A test left quarantine.
+    #[serde(rename = "quarantine.released")]
+    QuarantineReleased {
+        /// Test case.
+        test_case: TestCaseId,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stored events outlive releases.
+    #[test]
+    fn an_event_is_stored_under_its_public_name() {
+        let event = DomainEvent::ClusterOpened { cluster: ClusterId(3), run: RunId(55) };
+        let json = serde_json::to_string(&event).unwrap();
+        assert_eq!(json, r#"{"event":"cluster.new","cluster":3,"run":55}"#);
+        assert_eq!(serde_json::from_str::<DomainEvent>(&json).unwrap(), event);
+    }
+}

@@ -1,0 +1,145 @@
+//! Notifications: where they go, what they are about, and the message that all
+//! channels share.
+
+use serde::{Deserialize, Serialize};
+
+use crate::annotations::words;
+
+words! {
+    /// A kind of channel.
+    ChannelKind {
+        /// Signed JSON to an address of the recipient's own.
+        Webhook = "webhook",
+        /// An incoming webhook of Slack.
+        Slack = "slack",
+        /// A workflow webhook of Microsoft Teams.
+        Teams = "teams",
+        /// A webhook of Discord.
+        Discord = "discord",
+    }
+}
+
+words! {
+    /// What a subscription can ask for.
+    NotificationEvent {
+        /// A run ended, however.
+        RunFinished = "run.finished",
+        /// A run ended and did not pass.
+        RunFailed = "run.failed",
+        /// A branch went red: its newest full run failed, the one before passed.
+        BranchRed = "run.failed.default_branch",
+        /// A branch is green again.
+        BranchRecovered = "run.recovered",
+        /// Shards of a run never finished.
+        ShardMissing = "shard.missing",
+        /// A failure was seen for the first time.
+        ClusterNew = "cluster.new",
+        /// A failure came back after it was fixed.
+        ClusterRegressed = "cluster.regressed",
+        /// A fix held.
+        ClusterVerified = "cluster.verified",
+        /// A test left quarantine.
+        QuarantineReleased = "quarantine.released",
+        /// A test message that a person asked for.
+        Test = "test",
+    }
+}
+
+impl NotificationEvent {
+    /// The words a subscription may contain: all but the test message.
+    #[must_use]
+    pub fn subscribable() -> &'static [&'static str] {
+        &Self::WORDS[..Self::WORDS.len() - 1]
+    }
+}
+
+words! {
+    /// How far a delivery is.
+    DeliveryState {
+        /// Waits to be sent, or to be sent again.
+        Pending = "pending",
+        /// Stored before the call, so that a crash in between is noticed.
+        Sending = "sending",
+        /// The recipient accepted it.
+        Sent = "sent",
+        /// The process ended while it was sent; it may have arrived.
+        Unknown = "unknown",
+        /// Every attempt failed.
+        Failed = "failed",
+        /// Its channel is paused.
+        Parked = "parked",
+    }
+}
+
+/// A message, the same for every channel. Texts may come from tests and are
+/// never markup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    /// What is new, on one line.
+    pub headline: String,
+    /// What a reader needs to decide whether to look, one fact each.
+    pub facts: Vec<String>,
+    /// Page that shows it.
+    pub url: String,
+    /// Project; absent in test messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<i64>,
+    /// Name of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_name: Option<String>,
+    /// Run it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<i64>,
+    /// Status of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Branch of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Environment of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
+    /// Failure cluster it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<i64>,
+    /// Test case it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_case_id: Option<i64>,
+}
+
+/// How an address is shown to people: its host, and the last characters of a
+/// path that may be a secret.
+#[must_use]
+pub fn masked_address(address: &str) -> String {
+    const SHOWN: usize = 4;
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let chars: Vec<char> = path.chars().collect();
+    if chars.len() <= 2 * SHOWN {
+        return format!("{host}/…");
+    }
+    let end: String = chars[chars.len() - SHOWN..].iter().collect();
+    format!("{host}/…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_shows_its_host_and_hides_its_secret() {
+        let slack = masked_address("https://hooks.example.com/services/T0/B0/abcdefghijkl");
+        assert_eq!(slack, "hooks.example.com/…ijkl");
+        assert_eq!(masked_address("https://example.com/secret"), "example.com/…");
+        assert_eq!(masked_address("https://example.com"), "example.com/…");
+    }
+
+    #[test]
+    fn nobody_subscribes_to_test_messages() {
+        assert!(!NotificationEvent::subscribable().contains(&"test"));
+        assert!(
+            NotificationEvent::subscribable().iter().all(|word| NotificationEvent::parse(word).is_some())
+        );
+    }
+}

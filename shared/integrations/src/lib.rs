@@ -1,0 +1,11 @@
+//! Other people's services: how a message looks there, and how it is sent
+//! through the one client for requests that leave this service.
+//!
+//! Lives here: formats and calls of chats and webhooks. Must not live here:
+//! SQL, jobs, decisions about who is told what.
+
+mod chat;
+mod notification;
+mod signature;
+
+pub use notification::{Failure, Notification, send};

@@ -1,0 +1,362 @@
+//! Deliveries: sending, retrying, and the log people read.
+//!
+//! State `sending` is committed before the call. A process that finds a
+//! delivery in that state follows one that ended in the middle of the call:
+//! webhooks are sent again under the same delivery id, chats are not, because
+//! their recipients cannot tell a repetition.
+
+use callboard_auth::sealed::StoredSecrets;
+use callboard_domain::ids::{ChannelId, DeliveryId};
+use callboard_domain::notifications::{ChannelKind, DeliveryState, Message, NotificationEvent};
+use callboard_domain::time::Timestamp;
+use callboard_store::StoreError;
+use callboard_store::boxed;
+use callboard_store::db::Session;
+use callboard_store::jobs::{self, Payload};
+use callboard_store::notifications::channels::{self, ChannelRow};
+use callboard_store::notifications::deliveries::{self, DeliveryRow, NewDelivery};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::channels::{ChannelConfig, opened, required};
+use crate::accounts::Acting;
+use crate::administration::AdministrationRule;
+use crate::page::{Slice, fetch};
+use crate::{Context, Entity, QueryError, Result};
+
+/// Pauses before the second and later attempts, ms: five attempts over six hours.
+const RETRY_AFTER_MS: [i64; 4] = [60_000, 10 * 60_000, 60 * 60_000, 5 * 60 * 60_000];
+/// Failed deliveries in a row after which a channel pauses.
+const FAILURES_BEFORE_PAUSE: i64 = 20;
+/// How long deliveries stay in the log, ms.
+const LOG_LIFE_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// Deliveries deleted by one statement.
+const PURGE_BATCH: i64 = 500;
+/// Longest error in the log, in characters.
+const MAX_ERROR_CHARS: usize = 300;
+
+/// A delivery is to be sent.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct SendNotification {
+    /// Delivery.
+    pub delivery: DeliveryId,
+}
+
+impl Payload for SendNotification {
+    const KIND: &'static str = "send_notification";
+}
+
+impl SendNotification {
+    pub(super) fn key(self, attempt: i64) -> String {
+        format!("delivery:{}:{attempt}", self.delivery)
+    }
+}
+
+/// A delivery.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivery {
+    /// Delivery id.
+    pub id: i64,
+    /// Event.
+    #[schema(example = "run.failed")]
+    pub event: &'static str,
+    /// First line of the message.
+    pub headline: String,
+    /// `pending`, `sending`, `sent`, `unknown`, `failed` or `parked`.
+    #[schema(example = "sent")]
+    pub state: &'static str,
+    /// Attempts so far.
+    pub attempts: i64,
+    /// When it is tried again.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub next_attempt_at: Option<Timestamp>,
+    /// Status of the last answer.
+    pub response_status: Option<i64>,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// When the event was handled.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When the recipient accepted it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub sent_at: Option<Timestamp>,
+}
+
+impl Delivery {
+    fn of(row: DeliveryRow) -> Self {
+        let headline = message_of(&row).map(|message| message.headline).unwrap_or_default();
+        Self {
+            id: row.id.get(),
+            event: row.event.as_str(),
+            headline,
+            state: row.state.as_str(),
+            attempts: row.attempts,
+            next_attempt_at: row.next_at,
+            response_status: row.response_status,
+            error: row.error,
+            created_at: row.created_at,
+            sent_at: row.sent_at,
+        }
+    }
+}
+
+fn message_of(row: &DeliveryRow) -> Result<Message> {
+    let message = serde_json::from_str(&row.payload);
+    Ok(message.map_err(|_| StoreError::Damaged("the message of a delivery"))?)
+}
+
+/// The log of a channel, newest first.
+///
+/// # Errors
+/// [`QueryError::NotFound`] for the channel.
+#[boxed]
+pub async fn deliveries(
+    ctx: &Context,
+    channel: ChannelId,
+    state: Option<DeliveryState>,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Slice<Delivery, i64>> {
+    let mut session = ctx.store.db().read().await?;
+    if channels::get(&mut session, channel).await?.is_none() {
+        return Err(QueryError::not_found(Entity::Channel, channel));
+    }
+    let before = before.map(DeliveryId);
+    let rows = deliveries::of_channel(&mut session, channel, state, before, fetch(limit)).await?;
+    Ok(Slice::cut(rows, limit, |row: &DeliveryRow| row.id.get()).map(Delivery::of))
+}
+
+/// Queues a test message to a channel.
+///
+/// # Errors
+/// [`QueryError::NotFound`].
+pub async fn send_test(ctx: &Context, acting: Acting<'_>, channel: ChannelId) -> Result<DeliveryId> {
+    let mut session = ctx.store.db().begin().await?;
+    let row = required(&mut session, channel).await?;
+    let message = Message {
+        headline: "Test message from Callboard".to_owned(),
+        facts: vec![format!("The channel “{}” works.", row.name)],
+        url: ctx.links.settings(),
+        project_id: None,
+        project_name: None,
+        run_id: None,
+        status: None,
+        branch: None,
+        environment: None,
+        cluster_id: None,
+        test_case_id: None,
+    };
+    let now = acting.now;
+    let new = NewDelivery {
+        channel,
+        project: None,
+        event: NotificationEvent::Test,
+        dedupe_key: None,
+        payload: json!(message).to_string(),
+    };
+    let id = deliveries::insert(&mut session, &new, now).await?;
+    let id = id.ok_or(StoreError::Damaged("the key of a new delivery"))?;
+    enqueue(&mut session, id, 0, now, now).await?;
+    session.commit().await?;
+    Ok(id)
+}
+
+async fn enqueue(
+    session: &mut Session,
+    id: DeliveryId,
+    attempt: i64,
+    due: Timestamp,
+    now: Timestamp,
+) -> Result<()> {
+    let job = SendNotification { delivery: id };
+    jobs::enqueue_at(session, &job.key(attempt), None, &job, due, now).await?;
+    Ok(())
+}
+
+/// Sends a delivery again that failed, is parked, or may not have arrived.
+///
+/// # Errors
+/// [`QueryError::NotFound`]; [`AdministrationRule::DeliveryNotFailed`].
+pub async fn retry(ctx: &Context, id: DeliveryId, now: Timestamp) -> Result<Delivery> {
+    let mut session = ctx.store.db().begin().await?;
+    let row = deliveries::lock(&mut session, id).await?;
+    let mut row = row.ok_or_else(|| QueryError::not_found(Entity::Delivery, id))?;
+    if !matches!(row.state, DeliveryState::Failed | DeliveryState::Parked | DeliveryState::Unknown) {
+        return Err(AdministrationRule::DeliveryNotFailed.into());
+    }
+    row.state = DeliveryState::Pending;
+    row.next_at = Some(now);
+    deliveries::save(&mut session, &row).await?;
+    // Attempts go on counting, so the key is new.
+    enqueue(&mut session, id, row.attempts.max(1) * 1_000 + now.millis() % 1_000, now, now).await?;
+    session.commit().await?;
+    Ok(Delivery::of(row))
+}
+
+/// A delivery whose call is to be made now.
+#[derive(Debug)]
+pub struct Begun {
+    /// Id, the same at every attempt.
+    pub id: DeliveryId,
+    /// Kind of channel.
+    pub kind: ChannelKind,
+    /// Where to, and with which secret.
+    pub config: ChannelConfig,
+    /// Event.
+    pub event: NotificationEvent,
+    /// What to say.
+    pub message: Message,
+    /// When the event was handled.
+    pub at: Timestamp,
+}
+
+/// Notes that a delivery is being sent, before it is. `None` when there is
+/// nothing to send.
+///
+/// # Errors
+/// [`QueryError::Store`].
+#[boxed]
+pub async fn begin(
+    ctx: &Context,
+    secrets: &StoredSecrets,
+    id: DeliveryId,
+    now: Timestamp,
+) -> Result<Option<Begun>> {
+    let mut session = ctx.store.db().begin().await?;
+    let Some(mut row) = deliveries::lock(&mut session, id).await? else { return Ok(None) };
+    let Some(channel) = channels::get(&mut session, row.channel).await? else { return Ok(None) };
+    let was_cut_off = row.state == DeliveryState::Sending;
+    if was_cut_off && channel.kind != ChannelKind::Webhook {
+        row.state = DeliveryState::Unknown;
+        row.error =
+            Some("The service stopped while it was sending; the message may have arrived.".to_owned());
+        row.next_at = None;
+        deliveries::save(&mut session, &row).await?;
+        session.commit().await?;
+        return Ok(None);
+    }
+    if !was_cut_off && row.state != DeliveryState::Pending {
+        return Ok(None);
+    }
+    // A test message shows whether a paused channel works again.
+    if channel.paused_at.is_some() && row.event != NotificationEvent::Test {
+        row.state = DeliveryState::Parked;
+        row.next_at = None;
+        deliveries::save(&mut session, &row).await?;
+        session.commit().await?;
+        return Ok(None);
+    }
+    let config = match opened(secrets, &channel) {
+        Ok(config) => config,
+        Err(error) => {
+            row.attempts += 1;
+            fail(&mut session, &mut row, channel.id, None, error.to_string(), now).await?;
+            session.commit().await?;
+            return Ok(None);
+        }
+    };
+    row.state = DeliveryState::Sending;
+    row.attempts += 1;
+    row.next_at = None;
+    deliveries::save(&mut session, &row).await?;
+    let message = message_of(&row)?;
+    session.commit().await?;
+    Ok(Some(Begun { id, kind: channel.kind, config, event: row.event, message, at: row.created_at }))
+}
+
+/// What a recipient answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Status of the answer, if there was one.
+    pub status: Option<u16>,
+    /// Why it did not arrive; `None` when the recipient accepted it.
+    pub error: Option<String>,
+    /// When the recipient wants to be asked again at the earliest, ms from now.
+    pub retry_after_ms: Option<i64>,
+    /// Whether another attempt is pointless.
+    pub is_final: bool,
+}
+
+/// Notes what became of a delivery that was sent, and queues another attempt
+/// when it failed.
+///
+/// # Errors
+/// [`QueryError::Store`].
+#[boxed]
+pub async fn finish(ctx: &Context, id: DeliveryId, outcome: Outcome, now: Timestamp) -> Result<()> {
+    let mut session = ctx.store.db().begin().await?;
+    let Some(mut row) = deliveries::lock(&mut session, id).await? else { return Ok(()) };
+    let Outcome { status, error, retry_after_ms, is_final } = outcome;
+    match error {
+        None => {
+            row.state = DeliveryState::Sent;
+            (row.response_status, row.error, row.sent_at) = (status.map(i64::from), None, Some(now));
+            deliveries::save(&mut session, &row).await?;
+            if let Some(mut channel) = channels::lock(&mut session, row.channel).await?
+                && (channel.failures > 0 || channel.last_error.is_some())
+            {
+                (channel.failures, channel.last_error) = (0, None);
+                channels::save(&mut session, &channel).await?;
+            }
+        }
+        Some(error) => {
+            let channel = row.channel;
+            if is_final {
+                row.attempts = row.attempts.max(1 + RETRY_AFTER_MS.len() as i64);
+            }
+            fail(&mut session, &mut row, channel, status, error, now).await?;
+            if row.state == DeliveryState::Pending {
+                let least = retry_after_ms.unwrap_or_default().clamp(0, RETRY_AFTER_MS[3]);
+                let due = row.next_at.map_or(now.millis(), Timestamp::millis).max(now.millis() + least);
+                enqueue(&mut session, id, row.attempts, Timestamp(due), now).await?;
+            }
+        }
+    }
+    Ok(session.commit().await?)
+}
+
+/// Writes a failed attempt: another one is due later, or the delivery failed
+/// and its channel comes nearer to a pause.
+async fn fail(
+    session: &mut Session,
+    row: &mut DeliveryRow,
+    channel: ChannelId,
+    status: Option<u16>,
+    error: String,
+    now: Timestamp,
+) -> Result<()> {
+    let error: String = error.chars().take(MAX_ERROR_CHARS).collect();
+    let pause = usize::try_from(row.attempts - 1).ok().and_then(|made| RETRY_AFTER_MS.get(made));
+    row.state = if pause.is_some() { DeliveryState::Pending } else { DeliveryState::Failed };
+    row.next_at = pause.map(|ms| Timestamp(now.millis() + ms));
+    row.response_status = status.map(i64::from);
+    row.error = Some(error.clone());
+    deliveries::save(session, row).await?;
+    if let Some(mut channel) = channels::lock(session, channel).await? {
+        note_failure(&mut channel, error, pause.is_none(), now);
+        channels::save(session, &channel).await?;
+    }
+    Ok(())
+}
+
+fn note_failure(channel: &mut ChannelRow, error: String, has_failed: bool, now: Timestamp) {
+    channel.last_error = Some(error);
+    channel.failures += i64::from(has_failed);
+    if channel.failures >= FAILURES_BEFORE_PAUSE {
+        channel.paused_at = channel.paused_at.or(Some(now));
+    }
+}
+
+/// Deletes old deliveries, a batch; returns whether there may be more.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub async fn purge_deliveries(ctx: &Context, now: Timestamp) -> Result<bool> {
+    let mut session = ctx.store.db().begin().await?;
+    let before = Timestamp(now.millis() - LOG_LIFE_MS);
+    let purged = deliveries::purge(&mut session, before, PURGE_BATCH).await?;
+    session.commit().await?;
+    Ok(purged > 0)
+}

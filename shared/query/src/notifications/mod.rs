@@ -1,0 +1,22 @@
+//! Notifications: channels of the installation, subscriptions to events, and
+//! deliveries.
+//!
+//! `subscriber` turns domain events into deliveries in the transaction that
+//! moves its cursor; a job sends each one. How a message looks in a channel is
+//! in `callboard-integrations`.
+
+mod channels;
+mod deliveries;
+mod message;
+mod subscriber;
+mod subscriptions;
+
+pub use channels::{Channel, ChannelConfig, ChannelEdit, channel, create, delete, edit, list, rotate};
+pub use deliveries::{
+    Begun, Delivery, Outcome, SendNotification, begin, deliveries, finish, purge_deliveries, retry, send_test,
+};
+pub(crate) use subscriber::queue_deliveries;
+pub use subscriptions::{
+    Subscription, SubscriptionEdit, create_subscription, delete_subscription, edit_subscription,
+    subscriptions,
+};

@@ -1,0 +1,51 @@
+//! Whether each branch and environment is red: how its newest decided full run
+//! ended. Stored, so that a change of it is noticed exactly once, whatever
+//! order runs end in.
+
+use callboard_domain::ids::{ProjectId, RunId};
+use callboard_domain::status::RunStatus;
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Session, args, statements};
+use crate::runs::RunRow;
+use crate::{Result, StoreError};
+
+statements! {
+    /// The newest full run of a branch and environment whose tests decided it. ix: test_runs_full_of_branch
+    NEWEST_DECIDED = "SELECT id, status FROM test_runs WHERE project_id = $1 AND branch = $2 AND environment = $3 AND is_full = 1 \
+        AND status IN ('passed', 'failed', 'timedout') AND is_dirty = 0 ORDER BY order_at DESC, id DESC LIMIT 1";
+    /// The first state of a branch.
+    INSERT = "INSERT INTO branch_states (project_id, lane_id, is_red, run_id, changed_at) VALUES ($1, $2, $3, $4, $5) \
+        ON CONFLICT (project_id, lane_id) DO NOTHING";
+    /// Another state than the stored one. PK
+    CHANGE = "UPDATE branch_states SET is_red = $3, run_id = $4, changed_at = $5 WHERE project_id = $1 AND lane_id = $2 AND is_red <> $3";
+}
+
+/// A change of a branch's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BranchChange {
+    /// Whether it is red now.
+    pub is_red: bool,
+    /// Its newest decided full run.
+    pub run: RunId,
+}
+
+/// Brings the state of the branch and environment of a run up to date. Returns
+/// what changed; the first state of a branch is no change.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn update(session: &mut Session, run: &RunRow, now: Timestamp) -> Result<Option<BranchChange>> {
+    let (project, lane): (ProjectId, i64) = (run.project, run.lane_id);
+    let newest = session.first(&NEWEST_DECIDED, args![project, &run.branch, &run.environment]).await?;
+    let Some(newest) = newest else { return Ok(None) };
+    let mut r = newest.reader();
+    let id = RunId(r.int()?);
+    let status = RunStatus::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown run status"))?;
+    let is_red = status != RunStatus::Passed;
+    if session.execute(&INSERT, args![project, lane, is_red, id, now]).await? == 1 {
+        return Ok(None);
+    }
+    let changed = session.execute(&CHANGE, args![project, lane, is_red, id, now]).await? == 1;
+    Ok(changed.then_some(BranchChange { is_red, run: id }))
+}

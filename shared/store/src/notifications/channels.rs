@@ -1,0 +1,162 @@
+//! Channels: where notifications go.
+
+use callboard_domain::ids::ChannelId;
+use callboard_domain::notifications::ChannelKind;
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Row, Session, args, statements};
+use crate::ids::{self, Kind};
+use crate::{Result, StoreError};
+
+/// A channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelRow {
+    /// Id.
+    pub id: ChannelId,
+    /// What people call it.
+    pub name: String,
+    /// Kind.
+    pub kind: ChannelKind,
+    /// Sealed configuration.
+    pub config: String,
+    /// Its address as it may be shown.
+    pub target: String,
+    /// Deliveries that failed one after another.
+    pub failures: i64,
+    /// Since when nothing is sent.
+    pub paused_at: Option<Timestamp>,
+    /// What the last failed delivery said.
+    pub last_error: Option<String>,
+    /// Creation.
+    pub created_at: Timestamp,
+    /// Last change.
+    pub updated_at: Timestamp,
+}
+
+macro_rules! select {
+    ($tail:literal) => {
+        concat!(
+            "SELECT id, name, kind, config, target, failures, paused_at, last_error, created_at, updated_at FROM channels ",
+            $tail
+        )
+    };
+}
+
+statements! {
+    /// A new channel.
+    INSERT = "INSERT INTO channels (id, name, kind, config, target, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)";
+    /// One channel. PK
+    BY_ID = select!("WHERE id = $1");
+    /// One channel, locked. PK
+    LOCK = select!("WHERE id = $1 for_update()");
+    /// Channels after an id. PK
+    LIST = select!("WHERE id > $1 ORDER BY id LIMIT $2");
+    /// Changes a channel. PK
+    SAVE = "UPDATE channels SET name = $2, config = $3, target = $4, failures = $5, paused_at = $6, last_error = $7, updated_at = $8 \
+        WHERE id = $1";
+    /// Another sealed form of the same configuration, unless it changed. PK
+    RESEAL = "UPDATE channels SET config = $3 WHERE id = $1 AND config = $2";
+    /// Removes a channel. PK
+    DELETE = "DELETE FROM channels WHERE id = $1";
+    /// Removes its subscriptions. ix: subscriptions_of_channel
+    DELETE_SUBSCRIPTIONS = "DELETE FROM subscriptions WHERE channel_id = $1";
+    /// Removes its log. ix: deliveries_of_channel
+    DELETE_DELIVERIES = "DELETE FROM deliveries WHERE channel_id = $1";
+}
+
+fn read(row: &Row) -> Result<ChannelRow> {
+    let mut r = row.reader();
+    Ok(ChannelRow {
+        id: ChannelId(r.int()?),
+        name: r.text()?,
+        kind: ChannelKind::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown kind of channel"))?,
+        config: r.text()?,
+        target: r.text()?,
+        failures: r.int()?,
+        paused_at: r.opt_time()?,
+        last_error: r.opt_text()?,
+        created_at: r.time()?,
+        updated_at: r.time()?,
+    })
+}
+
+/// Takes the id of a new channel.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn new_id(session: &mut Session) -> Result<ChannelId> {
+    Ok(ChannelId(ids::allocate_one(session, Kind::Channel).await?))
+}
+
+/// Stores a new channel.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn insert(session: &mut Session, row: &ChannelRow) -> Result<()> {
+    let args = args![row.id, &row.name, row.kind.as_str(), &row.config, &row.target, row.created_at];
+    session.execute(&INSERT, args).await?;
+    Ok(())
+}
+
+/// One channel.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn get(session: &mut Session, id: ChannelId) -> Result<Option<ChannelRow>> {
+    session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
+}
+
+/// One channel, locked until the transaction ends.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn lock(session: &mut Session, id: ChannelId) -> Result<Option<ChannelRow>> {
+    session.first(&LOCK, args![id]).await?.as_ref().map(read).transpose()
+}
+
+/// Channels by id, after one of them.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn list(session: &mut Session, after: Option<ChannelId>, limit: i64) -> Result<Vec<ChannelRow>> {
+    let after = after.map_or(0, ChannelId::get);
+    session.all(&LIST, args![after, limit]).await?.iter().map(read).collect()
+}
+
+/// Writes a channel that was read with [`lock`].
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn save(session: &mut Session, row: &ChannelRow) -> Result<()> {
+    let args = args![
+        row.id,
+        &row.name,
+        &row.config,
+        &row.target,
+        row.failures,
+        row.paused_at,
+        row.last_error.clone(),
+        row.updated_at
+    ];
+    session.execute(&SAVE, args).await?;
+    Ok(())
+}
+
+/// Replaces the sealed configuration of a channel, unless it changed meanwhile.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn reseal(session: &mut Session, id: ChannelId, before: &str, after: &str) -> Result<bool> {
+    Ok(session.execute(&RESEAL, args![id, before, after]).await? == 1)
+}
+
+/// Deletes a channel with its subscriptions and its log.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn delete(session: &mut Session, id: ChannelId) -> Result<()> {
+    for statement in [&DELETE_DELIVERIES, &DELETE_SUBSCRIPTIONS, &DELETE] {
+        session.execute(statement, args![id]).await?;
+    }
+    Ok(())
+}

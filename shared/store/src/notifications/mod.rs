@@ -1,0 +1,6 @@
+//! Notifications as rows: channels, subscriptions to them, and deliveries.
+//! They belong to the installation.
+
+pub mod channels;
+pub mod deliveries;
+pub mod subscriptions;

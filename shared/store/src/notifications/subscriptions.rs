@@ -1,0 +1,179 @@
+//! Subscriptions: which events of which projects go to which channel.
+
+use callboard_domain::ids::{ChannelId, ProjectId, SubscriptionId};
+use callboard_domain::time::Timestamp;
+
+use crate::db::{Row, Session, args, statements};
+use crate::ids::{self, Kind};
+use crate::{Result, StoreError};
+
+/// A subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriptionRow {
+    /// Id.
+    pub id: SubscriptionId,
+    /// Channel that gets the messages.
+    pub channel: ChannelId,
+    /// Only this project; `None` for all.
+    pub project: Option<ProjectId>,
+    /// Words of events.
+    pub events: Vec<String>,
+    /// Only these branches; empty for all.
+    pub branches: Vec<String>,
+    /// Only these environments; empty for all.
+    pub environments: Vec<String>,
+    /// Only the default branch of each project.
+    pub default_branch_only: bool,
+    /// Silent until then.
+    pub muted_until: Option<Timestamp>,
+    /// Whether it sends anything.
+    pub is_active: bool,
+    /// Creation.
+    pub created_at: Timestamp,
+    /// Last change.
+    pub updated_at: Timestamp,
+}
+
+macro_rules! select {
+    ($tail:literal) => {
+        concat!(
+            "SELECT s.id, s.channel_id, s.project_id, s.events, s.branches, s.environments, s.default_branch_only, s.muted_until, \
+             s.is_active, s.created_at, s.updated_at FROM subscriptions s ",
+            $tail
+        )
+    };
+}
+
+statements! {
+    /// A new subscription.
+    INSERT = "INSERT INTO subscriptions (id, channel_id, project_id, events, branches, environments, default_branch_only, muted_until, \
+        is_active, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)";
+    /// One subscription, locked. PK
+    LOCK = select!("WHERE s.id = $1 for_update()");
+    /// Subscriptions after an id. PK
+    LIST = select!("WHERE s.id > $1 ORDER BY s.id LIMIT $2");
+    /// Subscriptions of one project and of all projects, after an id. ix: subscriptions_of_project
+    LIST_FOR = select!("WHERE s.id > $1 AND (s.project_id = $3 OR s.project_id IS NULL) ORDER BY s.id LIMIT $2");
+    /// Active subscriptions that a project's events may go to, whose channel is not paused. ix: subscriptions_of_project
+    ACTIVE_FOR = select!("JOIN channels c ON c.id = s.channel_id WHERE (s.project_id = $1 OR s.project_id IS NULL) AND s.is_active = 1 \
+        AND (s.muted_until IS NULL OR s.muted_until <= $2) AND c.paused_at IS NULL ORDER BY s.id");
+    /// Changes a subscription. PK
+    SAVE = "UPDATE subscriptions SET channel_id = $2, project_id = $3, events = $4, branches = $5, environments = $6, \
+        default_branch_only = $7, muted_until = $8, is_active = $9, updated_at = $10 WHERE id = $1";
+    /// Removes a subscription. PK
+    DELETE = "DELETE FROM subscriptions WHERE id = $1";
+}
+
+fn list_of(json: &str) -> Result<Vec<String>> {
+    serde_json::from_str(json).map_err(|_| StoreError::Damaged("a list of a subscription"))
+}
+
+fn json_of(list: &[String]) -> String {
+    serde_json::json!(list).to_string()
+}
+
+fn read(row: &Row) -> Result<SubscriptionRow> {
+    let mut r = row.reader();
+    Ok(SubscriptionRow {
+        id: SubscriptionId(r.int()?),
+        channel: ChannelId(r.int()?),
+        project: r.opt_int()?.map(ProjectId),
+        events: list_of(&r.text()?)?,
+        branches: list_of(&r.text()?)?,
+        environments: list_of(&r.text()?)?,
+        default_branch_only: r.flag()?,
+        muted_until: r.opt_time()?,
+        is_active: r.flag()?,
+        created_at: r.time()?,
+        updated_at: r.time()?,
+    })
+}
+
+/// Takes the id of a new subscription.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn new_id(session: &mut Session) -> Result<SubscriptionId> {
+    Ok(SubscriptionId(ids::allocate_one(session, Kind::Subscription).await?))
+}
+
+/// Stores a new subscription.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn insert(session: &mut Session, row: &SubscriptionRow) -> Result<()> {
+    session.execute(&INSERT, written(row, row.created_at)).await?;
+    Ok(())
+}
+
+fn written(row: &SubscriptionRow, at: Timestamp) -> crate::db::Args {
+    args![
+        row.id,
+        row.channel,
+        row.project,
+        json_of(&row.events),
+        json_of(&row.branches),
+        json_of(&row.environments),
+        row.default_branch_only,
+        row.muted_until,
+        row.is_active,
+        at
+    ]
+}
+
+/// One subscription, locked until the transaction ends.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn lock(session: &mut Session, id: SubscriptionId) -> Result<Option<SubscriptionRow>> {
+    session.first(&LOCK, args![id]).await?.as_ref().map(read).transpose()
+}
+
+/// Subscriptions by id, after one of them; with a project, those that its
+/// events may go to.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn list(
+    session: &mut Session,
+    project: Option<ProjectId>,
+    after: Option<SubscriptionId>,
+    limit: i64,
+) -> Result<Vec<SubscriptionRow>> {
+    let after = after.map_or(0, SubscriptionId::get);
+    let rows = match project {
+        Some(project) => session.all(&LIST_FOR, args![after, limit, project]).await?,
+        None => session.all(&LIST, args![after, limit]).await?,
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Subscriptions that send something for events of a project now.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn active_for(
+    session: &mut Session,
+    project: ProjectId,
+    now: Timestamp,
+) -> Result<Vec<SubscriptionRow>> {
+    session.all(&ACTIVE_FOR, args![project, now]).await?.iter().map(read).collect()
+}
+
+/// Writes a subscription that was read with [`lock`].
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn save(session: &mut Session, row: &SubscriptionRow) -> Result<()> {
+    session.execute(&SAVE, written(row, row.updated_at)).await?;
+    Ok(())
+}
+
+/// Deletes a subscription.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn delete(session: &mut Session, id: SubscriptionId) -> Result<()> {
+    session.execute(&DELETE, args![id]).await?;
+    Ok(())
+}

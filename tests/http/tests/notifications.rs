@@ -1,0 +1,294 @@
+//! Notifications: every transition is told once, to those who asked for it.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use callboard_domain::time::Timestamp;
+use callboard_store::Backend;
+use callboard_test_support::{Client, Service, TestDatabase, for_each_backend};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tokio::net::TcpListener;
+
+use crate::builders::{attempt, run, with};
+use crate::comparison::submit;
+use crate::rows::settled;
+
+const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00123456789abcdeffedcba9876543210";
+const SECRET: &str = "a-secret-of-the-webhook";
+
+/// A request that reached the recipient.
+#[derive(Debug, Clone)]
+struct Received {
+    path: String,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Received {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+/// Somebody else's server; it answers with the status it was last given.
+#[derive(Debug, Clone)]
+struct Recipient {
+    host: String,
+    state: Arc<Mutex<(Vec<Received>, StatusCode)>>,
+}
+
+impl Recipient {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a server");
+        let host = listener.local_addr().expect("an address").to_string();
+        let recipient = Self { host, state: Arc::new(Mutex::new((Vec::new(), StatusCode::OK))) };
+        let router = Router::new().fallback(receive).with_state(recipient.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        recipient
+    }
+
+    fn answers(&self, status: StatusCode) {
+        self.state.lock().expect("the state").1 = status;
+    }
+
+    /// What came since the last call.
+    fn take(&self) -> Vec<Received> {
+        std::mem::take(&mut self.state.lock().expect("the state").0)
+    }
+
+    /// The events that came since the last call, in their order.
+    fn take_events(&self) -> Vec<String> {
+        self.take().iter().map(|one| one.json()["event"].as_str().expect("an event").to_owned()).collect()
+    }
+}
+
+async fn receive(
+    State(recipient): State<Recipient>,
+    uri: axum::http::Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
+    let mut state = recipient.state.lock().expect("the state");
+    state.0.push(Received { path: uri.path().to_owned(), headers, body });
+    state.1
+}
+
+async fn started(backend: Backend, recipient: &Recipient) -> Service {
+    let database = TestDatabase::fresh(backend).await.expect("a database");
+    let settings = [("SERVICE_SECRET_KEY", KEY), ("SERVICE_EGRESS_ALLOW", recipient.host.as_str())];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    Service::over(database, &settings).await.expect("a service")
+}
+
+/// A channel of the recipient.
+async fn channel(client: &Client, recipient: &Recipient) -> i64 {
+    let body = json!({
+        "name": "releases", "type": "webhook",
+        "config": { "url": format!("http://{}/hooks/very-secret-path", recipient.host), "secret": SECRET },
+    });
+    let answer = client.post_json("/api/channels", &body).await.expect("a channel");
+    answer["channel"]["id"].as_i64().expect("an id")
+}
+
+async fn subscribe(client: &Client, channel: i64, events: &[&str], filters: Value) -> i64 {
+    let body = json!({ "channelId": channel, "events": events, "filters": filters });
+    let answer = client.post_json("/api/subscriptions", &body).await.expect("a subscription");
+    answer["subscription"]["id"].as_i64().expect("an id")
+}
+
+/// A full run of `shop` that began some minutes ago.
+fn recent(service: &Service, minutes_ago: i64, branch: &str, status: &str) -> Value {
+    let start = Timestamp(service.state().now().millis() - minutes_ago * 60_000).to_iso();
+    let scm = json!({ "scm": { "defaultBranch": "main" } });
+    let cases = vec![attempt("pays", status, 0), attempt("ships", "passed", 0)];
+    with(
+        run("shop", status, cases),
+        json!({ "startTime": start, "branch": branch, "metadata": scm, "isFullRun": true }),
+    )
+}
+
+async fn a_branch_that_turns_is_told_once(backend: Backend) {
+    let recipient = Recipient::start().await;
+    let service = started(backend, &recipient).await;
+    let client = service.client();
+    let channel = channel(client, &recipient).await;
+    let turns = ["run.failed.default_branch", "run.recovered"];
+    subscribe(client, channel, &turns, json!({ "defaultBranchOnly": true })).await;
+    // A second subscription of the channel sends nothing twice.
+    subscribe(client, channel, &turns, json!({})).await;
+
+    for (minutes, branch, status) in [
+        (60, "main", "failed"),
+        (50, "main", "passed"),
+        (40, "main", "failed"),
+        (30, "main", "failed"),
+        (20, "main", "passed"),
+        (10, "main", "passed"),
+    ] {
+        submit(client, recent(&service, minutes, branch, status)).await;
+        settled(&service).await;
+    }
+    assert_eq!(recipient.take_events(), ["run.recovered", "run.failed.default_branch", "run.recovered"]);
+
+    // A late run before the newest one changes nothing about the branch.
+    submit(client, recent(&service, 25, "main", "failed")).await;
+    settled(&service).await;
+    assert_eq!(recipient.take_events(), Vec::<String>::new());
+
+    let red = submit(client, recent(&service, 5, "main", "failed")).await;
+    settled(&service).await;
+    let told = recipient.take();
+    assert_eq!(told.len(), 1);
+    let (body, headers) = (told[0].json(), &told[0].headers);
+    assert_eq!(told[0].path, "/hooks/very-secret-path");
+    assert_eq!(headers["x-service-event"], "run.failed.default_branch");
+    assert_eq!(headers["x-service-delivery"].to_str().expect("an id"), body["id"].to_string());
+    let payload = &body["payload"];
+    assert_eq!(
+        (&payload["runId"], &payload["branch"], &payload["status"]),
+        (&json!(red), &json!("main"), &json!("failed"))
+    );
+    assert_eq!(payload["headline"], format!("shop: main is red since run {red}"));
+    assert_eq!(payload["facts"][0], "1 failed, 1 passed");
+    assert!(payload["url"].as_str().expect("an address").ends_with(&format!("/test-runs/{red}")));
+    let signature = headers["x-service-signature"].to_str().expect("a signature");
+    let (time, signed) =
+        signature.strip_prefix("t=").and_then(|rest| rest.split_once(",v1=")).expect("its form");
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("a key");
+    mac.update(format!("{time}.").as_bytes());
+    mac.update(&told[0].body);
+    assert_eq!(signed, hex::encode(mac.finalize().into_bytes()));
+
+    let log = client.json(&format!("/api/channels/{channel}/deliveries?limit=1")).await.expect("a log");
+    let newest = &log["items"][0];
+    assert_eq!(
+        (&newest["state"], &newest["attempts"], &newest["responseStatus"]),
+        (&json!("sent"), &json!(1), &json!(200))
+    );
+    assert!(log["nextCursor"].is_string(), "the log has pages");
+    let shown = client.json("/api/channels").await.expect("channels").to_string();
+    assert!(!shown.contains("very-secret") && !shown.contains(SECRET), "{shown}");
+}
+
+#[tokio::test]
+async fn a_branch_that_turns_red_or_green_is_told_once() {
+    for_each_backend(a_branch_that_turns_is_told_once).await;
+}
+
+async fn subscriptions_choose(backend: Backend) {
+    let recipient = Recipient::start().await;
+    let service = started(backend, &recipient).await;
+    let client = service.client();
+    let channel = channel(client, &recipient).await;
+    let subscription =
+        subscribe(client, channel, &["run.failed", "cluster.new"], json!({ "branches": ["main"] })).await;
+
+    submit(client, recent(&service, 50, "topic", "failed")).await;
+    // Results of a month ago are back-filled, and nobody is woken up.
+    submit(client, recent(&service, 30 * 24 * 60, "main", "failed")).await;
+    settled(&service).await;
+    assert_eq!(recipient.take_events(), Vec::<String>::new());
+
+    submit(client, recent(&service, 40, "main", "passed")).await;
+    submit(client, recent(&service, 30, "main", "failed")).await;
+    settled(&service).await;
+    assert_eq!(recipient.take_events(), ["run.failed"], "its cluster was seen before");
+
+    let path = format!("/api/subscriptions/{subscription}");
+    let off = client.send_json(Method::PATCH, &path, &json!({ "active": false })).await.expect("an answer");
+    assert_eq!(off.status.as_u16(), 200);
+    submit(client, recent(&service, 20, "main", "failed")).await;
+    settled(&service).await;
+    assert_eq!(recipient.take_events(), Vec::<String>::new());
+
+    let wrong = json!({ "channelId": channel, "events": ["run.exploded"] });
+    let answer = client.post("/api/subscriptions", &wrong).await.expect("an answer");
+    let error: Value = answer.json().expect("an error");
+    assert_eq!(
+        (answer.status.as_u16(), &error["code"], &error["data"]["field"]),
+        (400, &json!("invalid_field"), &json!("events"))
+    );
+    assert!(error["message"].as_str().expect("words").contains("run.exploded"), "{error}");
+}
+
+#[tokio::test]
+async fn a_subscription_chooses_events_and_branches() {
+    for_each_backend(subscriptions_choose).await;
+}
+
+async fn a_recipient_fails(backend: Backend) {
+    let recipient = Recipient::start().await;
+    let service = started(backend, &recipient).await;
+    let client = service.client();
+    let channel = channel(client, &recipient).await;
+    let deliveries = format!("/api/channels/{channel}/deliveries");
+    let test = format!("/api/channels/{channel}/test");
+
+    recipient.answers(StatusCode::SERVICE_UNAVAILABLE);
+    let queued = client.post_json(&test, &json!({})).await.expect("queued");
+    settled(&service).await;
+    let log = client.json(&deliveries).await.expect("a log");
+    let tried = &log["items"][0];
+    assert_eq!(
+        (&tried["id"], &tried["state"], &tried["attempts"]),
+        (&queued["deliveryId"], &json!("pending"), &json!(1))
+    );
+    assert!(tried["error"].as_str().expect("an error").contains("503"), "{tried}");
+    assert!(tried["nextAttemptAt"].is_string(), "it is tried again");
+
+    // An answer that no repetition changes is final.
+    recipient.answers(StatusCode::NOT_FOUND);
+    client.post_json(&test, &json!({})).await.expect("queued");
+    settled(&service).await;
+    let log = client.json(&format!("{deliveries}?state=failed")).await.expect("a log");
+    let failed = log["items"][0]["id"].as_i64().expect("an id");
+    recipient.take();
+    recipient.answers(StatusCode::OK);
+    client.post_json(&format!("/api/deliveries/{failed}/retry"), &json!({})).await.expect("queued");
+    settled(&service).await;
+    let again = recipient.take();
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].json()["id"], failed, "the recipient can tell a repetition by its id");
+    let answer =
+        client.post(&format!("/api/deliveries/{failed}/retry"), &json!({})).await.expect("an answer");
+    assert_eq!(answer.status.as_u16(), 409, "it has arrived");
+
+    // Nothing is sent to an address that the service may not reach.
+    let inside = json!({ "config": { "url": "http://169.254.169.254/latest/meta-data" } });
+    let path = format!("/api/channels/{channel}");
+    client.send_json(Method::PATCH, &path, &inside).await.expect("an answer").success().expect("changed");
+    client.post_json(&test, &json!({})).await.expect("queued");
+    settled(&service).await;
+    let log = client.json(&format!("{deliveries}?state=failed")).await.expect("a log");
+    let refused = &log["items"][0]["error"];
+    assert!(refused.as_str().expect("an error").contains("SERVICE_EGRESS_ALLOW"), "{refused}");
+
+    client.send_json(Method::DELETE, &path, &json!({})).await.expect("an answer").success().expect("deleted");
+    let gone = client.get(&deliveries).await.expect("an answer");
+    assert_eq!(gone.status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn a_delivery_that_fails_is_kept_and_can_be_sent_again() {
+    for_each_backend(a_recipient_fails).await;
+}
+
+async fn no_key(backend: Backend) {
+    let service = Service::start(backend).await.expect("a service");
+    let body =
+        json!({ "name": "x", "type": "slack", "config": { "webhookUrl": "https://hooks.example.com/a" } });
+    let answer = service.client().post("/api/channels", &body).await.expect("an answer");
+    let error: Value = answer.json().expect("an error");
+    assert_eq!((answer.status.as_u16(), &error["code"]), (503, &json!("secret_key_not_configured")));
+}
+
+#[tokio::test]
+async fn no_address_is_stored_without_a_key_to_seal_it() {
+    for_each_backend(no_key).await;
+}
