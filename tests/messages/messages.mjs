@@ -1,0 +1,66 @@
+/**
+ * Chats accept our messages: what `shared/integrations` makes of a hostile message, as its snapshots
+ * have it, fits the vendors' own types, and the vendor's own parser finds nothing wrong with the card.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+// Its modules cannot be imported by Node.js; its bundle can.
+const AdaptiveCards = createRequire(import.meta.url)('adaptivecards/dist/adaptivecards.js');
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const snapshots = path.join(here, '../../shared/integrations/src/chat/snapshots');
+let folder;
+
+/** The JSON that a chat gets. */
+async function messageTo(chat) {
+  const name = `callboard_integrations__chat__${chat}__tests__texts_are_no_markup.snap`;
+  const snapshot = await readFile(path.join(snapshots, name), 'utf8');
+  return JSON.parse(snapshot.slice(snapshot.indexOf('\n---\n') + 5));
+}
+
+/** Compiles a message as a value of a type; what does not fit is an error of the compiler. */
+async function compiles(chat, imports, type, value) {
+  const file = path.join(folder, `${chat}.ts`);
+  await writeFile(file, `${imports}\nexport const message: ${type} = ${JSON.stringify(value)};\n`);
+  const tsc = path.join(here, 'node_modules/.bin/tsc');
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--moduleResolution', 'nodenext', '--skipLibCheck'];
+  try {
+    execFileSync(tsc, [...options, file], { cwd: here, encoding: 'utf8' });
+  } catch (error) {
+    assert.fail(error.stdout);
+  }
+}
+
+before(async () => { folder = await mkdtemp(path.join(here, 'compiled-')); });
+after(() => rm(folder, { recursive: true, force: true }));
+
+test('Slack accepts the blocks', async () => {
+  const { blocks } = await messageTo('slack');
+  await compiles('slack', "import type { AnyBlock } from '@slack/types';", 'AnyBlock[]', blocks);
+});
+
+test('Discord accepts the embed', async () => {
+  const type = 'RESTPostAPIWebhookWithTokenJSONBody';
+  await compiles('discord', `import type { ${type} } from 'discord-api-types/v10';`, type, await messageTo('discord'));
+});
+
+test('a wrong message is noticed', async () => {
+  const blocks = [{ type: 'section', text: { type: 'plain_words', text: 'x' } }];
+  await assert.rejects(compiles('wrong', "import type { AnyBlock } from '@slack/types';", 'AnyBlock[]', blocks));
+});
+
+test('Teams reads the card without complaint', async () => {
+  const { attachments: [{ content }] } = await messageTo('teams');
+  const card = new AdaptiveCards.AdaptiveCard();
+  const context = new AdaptiveCards.SerializationContext(AdaptiveCards.Versions.v1_4);
+  card.parse(content, context);
+  assert.equal(context.eventCount, 0);
+  assert.deepEqual(card.validateProperties().validationEvents, []);
+  assert.equal(card.getItemCount(), content.body.length);
+});
