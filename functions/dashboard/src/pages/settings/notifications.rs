@@ -200,7 +200,7 @@ pub(crate) async fn deliveries(
             .under("Notifications", "/settings/notifications")
             .here(&channel.name),
         tabs: SettingsTabs::new(&visit, SettingsTab::Notifications),
-        filters: bar.tally("delivery", found.items.len(), found.next_cursor.is_some(), None),
+        filters: bar.tally("message", found.items.len(), found.next_cursor.is_some(), None),
         is_filtered: params.state.is_some(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         deliveries: found.items,

@@ -1,0 +1,140 @@
+/**
+ * From an empty settings page to a message about a branch that went red, in real Chromium and with
+ * a real recipient. Needs `CALLBOARD_URL` of a service that holds nothing yet, asks nobody to sign
+ * in, can store secrets and may reach 127.0.0.1; `CHROMIUM_PATH` when Chromium is not at
+ * /usr/bin/chromium.
+ */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { chromium } from '@playwright/test';
+import { THEMES, WIDTHS, complaintsAbout } from './support/look.mjs';
+import { getJson, serviceUrl } from './support/service.mjs';
+
+if (!serviceUrl) {
+  throw new Error('CALLBOARD_URL must name the running service, for instance CALLBOARD_URL=http://127.0.0.1:3000');
+}
+
+const at = (path) => new URL(path, serviceUrl).href;
+const LONGEST_WAIT_MS = 60_000;
+
+/** A finished full run of one test on main. */
+async function sendRun(status, minutesAgo) {
+  const body = {
+    projectName: 'shop', status, startTime: new Date(Date.now() - minutesAgo * 60_000).toISOString(), duration: 1_000,
+    branch: 'main', isFullRun: true, metadata: { scm: { defaultBranch: 'main' } },
+    testCases: [{
+      title: 'pays by card', location: 'tests/pay.spec.ts:3:1', status, duration: 900,
+      ...(status === 'failed' ? { error: 'Error: expect(received).toBe(expected)\n\nExpected: 3\nReceived: 4' } : {}),
+    }],
+  };
+  const answer = await fetch(at('/api/test-runs/submit'), {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+  });
+  assert.equal(answer.status, 200, await answer.clone().text());
+  return answer.json();
+}
+
+describe('notifications', { concurrency: false }, () => {
+  let browser;
+  let page;
+  let server;
+  const received = [];
+  const complaints = [];
+
+  before(async () => {
+    server = createServer((request, response) => {
+      const parts = [];
+      request.on('data', (part) => parts.push(part));
+      request.on('end', () => {
+        received.push(JSON.parse(Buffer.concat(parts).toString()));
+        response.end('ok');
+      });
+    });
+    await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+    browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+    });
+    page = await (await browser.newContext({ viewport: { width: WIDTHS.desktop, height: 900 }, reducedMotion: 'reduce' })).newPage();
+    page.on('pageerror', (error) => complaints.push(error.message));
+  });
+
+  after(async () => {
+    await browser?.close();
+    server?.close();
+    assert.deepEqual(complaints, []);
+  });
+
+  /** The messages of an event, once there are some. */
+  async function messages(event) {
+    const until = Date.now() + LONGEST_WAIT_MS;
+    for (;;) {
+      const found = received.filter((message) => message.event === event);
+      if (found.length > 0 || Date.now() > until) return found;
+      await pause(200);
+    }
+  }
+
+  /** Looks at the page as it stands on a wide screen and on a phone, in both themes. */
+  async function inspect(name) {
+    const found = [];
+    for (const width of Object.values(WIDTHS)) {
+      for (const colorScheme of THEMES) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+        found.push(...(await complaintsAbout(page, `${name}, ${colorScheme} at ${width} px`)));
+      }
+    }
+    await page.setViewportSize({ width: WIDTHS.desktop, height: 900 });
+    assert.deepEqual(found.filter((complaint) => !complaint.includes(' jumps: ')), []);
+  }
+
+  test('a channel is added and tested', async () => {
+    await page.goto(at('/settings/notifications'));
+    await page.getByText('No channels yet').waitFor();
+    await inspect('no channels');
+    await page.getByLabel('Name', { exact: true }).fill('Our receiver');
+    await page.getByLabel('Type').selectOption('webhook');
+    await page.getByLabel('Webhook address').fill(`http://127.0.0.1:${server.address().port}/hook`);
+    await page.getByLabel('Signing secret').fill('a-secret-of-the-test');
+    await page.getByRole('button', { name: 'Create channel' }).click();
+    await page.getByRole('button', { name: 'Test Our receiver' }).click();
+    await page.getByRole('heading', { name: 'Our receiver' }).waitFor();
+    const [tested] = await messages('test');
+    assert.equal(tested.payload.headline, 'Test message from Callboard');
+    await page.reload();
+    await page.getByRole('row', { name: /Test message/ }).getByText('sent', { exact: true }).waitFor();
+    await inspect('a delivery log');
+  });
+
+  test('a branch that goes red is reported once, with what broke', async () => {
+    await page.goto(at('/settings/notifications'));
+    await page.getByRole('button', { name: 'Create subscription' }).click();
+    await page.getByRole('row', { name: /Branch went red, Branch is green again/ }).waitFor();
+    await inspect('a subscription');
+    await sendRun('passed', 3);
+    const { runId } = await sendRun('failed', 2);
+    const told = await messages('run.failed.default_branch');
+    assert.deepEqual(told.map((message) => message.payload.runId), [runId]);
+    assert.match(told[0].payload.facts.join('\n'), /1 failed/);
+    const { items } = await getJson('/api/channels/1/deliveries?state=sent');
+    assert.equal(items.length, 2, 'the test message and this one');
+    // The message leads to the run.
+    await page.goto(told[0].payload.url);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    assert.match(page.url(), new RegExp(`/test-runs/${runId}$`));
+  });
+
+  test('a channel can be paused and deleted', async () => {
+    await page.goto(at('/settings/notifications'));
+    await page.getByRole('button', { name: 'Pause Our receiver' }).click();
+    await page.getByText('paused', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Delete Our receiver' }).click();
+    const question = page.getByRole('dialog', { name: /^Delete “Our receiver”/ });
+    await question.getByRole('button', { name: 'Delete channel' }).click();
+    await page.getByText('No channels yet').waitFor();
+    assert.deepEqual((await getJson('/api/subscriptions')).items, []);
+  });
+});
