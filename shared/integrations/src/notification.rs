@@ -54,7 +54,7 @@ pub struct Failure {
 /// [`Failure`], with a sentence that never contains the address.
 pub async fn send(client: &UserUrl, sent: &Notification<'_>, now: Timestamp) -> Result<u16, Failure> {
     let body = body(sent).to_string().into_bytes();
-    let answer = client.send(Method::POST, sent.url, headers(sent, &body, now), body).await;
+    let answer = client.send_once(Method::POST, sent.url, headers(sent, &body, now), body).await;
     let answer = answer.map_err(|error| unreachable(&error))?;
     let status = answer.status.as_u16();
     if answer.status.is_success() {
@@ -65,7 +65,9 @@ pub async fn send(client: &UserUrl, sent: &Notification<'_>, now: Timestamp) -> 
         .filter(|char| !char.is_control())
         .take(MAX_SHOWN_CHARS)
         .collect();
-    let reason = if said.trim().is_empty() {
+    let reason = if answer.status.is_redirection() {
+        format!("The recipient answered {} and names another address; enter that one.", answer.status)
+    } else if said.trim().is_empty() {
         format!("The recipient answered {}.", answer.status)
     } else {
         format!("The recipient answered {}: {}", answer.status, said.trim())

@@ -73,10 +73,10 @@ async fn receive(
     uri: axum::http::Uri,
     headers: HeaderMap,
     body: Bytes,
-) -> StatusCode {
+) -> (StatusCode, [(&'static str, &'static str); 1]) {
     let mut state = recipient.state.lock().expect("the state");
     state.0.push(Received { path: uri.path().to_owned(), headers, body });
-    state.1
+    (state.1, [("location", "/elsewhere")])
 }
 
 async fn started(backend: Backend, recipient: &Recipient) -> Service {
@@ -241,6 +241,16 @@ async fn a_recipient_fails(backend: Backend) {
     );
     assert!(tried["error"].as_str().expect("an error").contains("503"), "{tried}");
     assert!(tried["nextAttemptAt"].is_string(), "it is tried again");
+
+    // What must arrive at the address does not wander off to another one.
+    recipient.answers(StatusCode::TEMPORARY_REDIRECT);
+    recipient.take();
+    client.post_json(&test, &json!({})).await.expect("queued");
+    settled(&service).await;
+    let log = client.json(&format!("{deliveries}?state=failed")).await.expect("a log");
+    let redirected = log["items"][0]["error"].as_str().expect("an error");
+    assert!(redirected.contains("enter that one"), "{redirected}");
+    assert_eq!(recipient.take().len(), 1);
 
     // An answer that no repetition changes is final.
     recipient.answers(StatusCode::NOT_FOUND);

@@ -127,6 +127,27 @@ impl UserUrl {
         tokio::time::timeout(TOTAL_TIMEOUT, sent).await.map_err(|_| EgressError::TooSlow)?
     }
 
+    /// Sends a request once: a redirect is an answer like any other. For what
+    /// must arrive at the address itself.
+    ///
+    /// # Errors
+    /// As [`UserUrl::get`].
+    pub async fn send_once(
+        &self,
+        method: Method,
+        address: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Answer, EgressError> {
+        let sent = async {
+            let url = Url::parse(address).map_err(|_| EgressError::Refused)?;
+            let answer = self.one(method, &url, headers, body).await?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            Ok(Answer { status, headers, body: read_body(answer, MAX_BYTES, true).await? })
+        };
+        tokio::time::timeout(TOTAL_TIMEOUT, sent).await.map_err(|_| EgressError::TooSlow)?
+    }
+
     async fn follow(
         &self,
         mut method: Method,
