@@ -71,7 +71,7 @@ async fn failures_of_one_cause_come_together_and_a_resend_adds_nothing() {
             picked(pay, ["occurrences", "affectedTests", "errorType", "status", "lastSeenStatus", "firstSeenRunId"]),
             [json!(2), json!(2), json!("timeout"), json!("open"), json!("failed"), json!(run)]
         );
-        assert_eq!(pay["signature"], "click testid=pay — not found");
+        assert_eq!(pay["signature"], "Could not click getByTestId('pay'): not found");
 
         let groups = get(client, &format!("/api/test-runs/{run}/failure-groups")).await;
         assert_eq!(groups["failedTests"], 4);

@@ -3,10 +3,15 @@
 //! holds: locator, expected and received values, obstacle, request, hook,
 //! cause. Values are shown as they are; fingerprints are made elsewhere.
 
+mod difference;
+
 use std::sync::LazyLock;
 
 use regex::Regex;
 
+use difference::{difference_of_node, first_difference};
+
+use super::expectation::Expectation;
 use super::fields::{self, Matcher};
 use super::segment::{self, Segments, pattern};
 use super::{ErrorText, SourceText};
@@ -16,6 +21,8 @@ use crate::text::cut_str;
 const VALUE: &str = "value";
 /// Characters of what a plain expectation is about.
 const MAX_SUBJECT_CHARS: usize = 60;
+/// Causes behind each other.
+const MAX_CAUSES: usize = 3;
 /// Characters of one value, locator or message of a person.
 const MAX_PART_CHARS: usize = 110;
 
@@ -32,7 +39,6 @@ static HOOK: LazyLock<Regex> = LazyLock::new(|| {
 });
 static INTERCEPTED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(<[^>]*>)(?:[^<]*</\w+>)?(?: from .* subtree)? intercepts pointer events"));
-static DIFF_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^(\s*)(?:"?([^":]+?)"?: )?(.*?),?$"#));
 
 /// Says in one line of at most `max_chars` characters what failed. The text
 /// may hold several errors, separated as [`ErrorText::split`] reads them: the
@@ -50,8 +56,8 @@ pub fn error_line(text: &str, source: &[SourceText<'_>], max_chars: usize) -> St
     let parts: Vec<Segments<'_>> =
         cleaned.iter().filter(|text| !text.trim().is_empty()).map(|text| Segments::of(text)).collect();
     let Some(primary) = fields::primary(&parts) else { return String::new() };
-    let code = source.iter().find_map(SourceText::expectation);
-    let mut line = describe(&parts[primary], code.as_deref());
+    let written = source.iter().find_map(SourceText::expectation);
+    let mut line = describe(&parts[primary], written.as_ref().map(|written| written.code.as_str()));
     let (hooks, others): (Vec<_>, Vec<_>) = parts
         .iter()
         .enumerate()
@@ -106,7 +112,7 @@ fn hook_of<'a>(part: &Segments<'a>) -> Option<&'a str> {
 }
 
 /// `expect(getByTestId('total')).not.toHaveText`.
-fn matcher_call(matcher: &Matcher, part: &Segments<'_>, code: Option<&Expectation<'_>>) -> String {
+fn matcher_call(matcher: &Matcher, part: &Segments<'_>, code: Option<&Subject<'_>>) -> String {
     let not = if matcher.negated { "not." } else { "" };
     let name = &matcher.name;
     let subject = match locator_of(part) {
@@ -127,24 +133,19 @@ fn locator_of<'a>(part: &Segments<'a>) -> Option<&'a str> {
     (locator != "locator(':root')").then_some(locator)
 }
 
-/// An expectation as it is written in the source.
-struct Expectation<'a> {
+/// What the source says of an expectation.
+struct Subject<'a> {
     /// What stands between the parentheses of `expect`, without a message.
     subject: String,
     /// The quoted name that the matcher is about, such as `'href'`.
     name: Option<&'a str>,
 }
 
-impl<'a> Expectation<'a> {
-    /// Matchers whose first argument says which property they look at.
-    const NAMED: [&'static str; 3] = ["toHaveAttribute", "toHaveCSS", "toHaveJSProperty"];
-
-    fn read(code: &'a str, matcher: &str) -> Option<Self> {
-        let (before, behind) = code.split_once(&format!(".{matcher}("))?;
-        let open = before.find("expect").and_then(|at| Some(at + before[at..].find('(')?))?;
-        let subject = first_argument(&before[open + 1..])?.split_whitespace().collect::<Vec<_>>().join(" ");
-        let is_quoted = behind.starts_with(['\'', '"']) && Self::NAMED.contains(&matcher);
-        let name = is_quoted.then(|| first_argument(behind)).flatten();
+impl<'a> Subject<'a> {
+    fn of(code: &'a str, matcher: &str) -> Option<Self> {
+        let read = Expectation::find(code, matcher)?;
+        let name = read.property().and(read.arguments.first().copied());
+        let subject = read.subject.split_whitespace().collect::<Vec<_>>().join(" ");
         // A value or a function that is written there says less than what was received.
         let is_named = subject.starts_with(|first: char| first.is_alphabetic() || matches!(first, '_' | '$'))
             && !subject.contains("=>")
@@ -153,32 +154,9 @@ impl<'a> Expectation<'a> {
     }
 }
 
-/// The text up to the comma or parenthesis that ends the first argument of a call.
-fn first_argument(code: &str) -> Option<&str> {
-    let mut depth = 0_i32;
-    let mut quote = None;
-    let mut is_escaped = false;
-    for (at, char) in code.char_indices() {
-        match quote {
-            Some(_) if is_escaped => is_escaped = false,
-            Some(_) if char == '\\' => is_escaped = true,
-            Some(open) if char == open => quote = None,
-            Some(_) => {}
-            None => match char {
-                '\'' | '"' | '`' => quote = Some(char),
-                '(' | '[' | '{' => depth += 1,
-                ')' | ',' if depth == 0 => return Some(code[..at].trim()).filter(|text| !text.is_empty()),
-                ')' | ']' | '}' => depth -= 1,
-                _ => {}
-            },
-        }
-    }
-    None
-}
-
 fn expectation(matcher: &Matcher, part: &Segments<'_>, code: Option<&str>) -> String {
     let own = fields::own_message(part, Some(matcher));
-    let code = code.and_then(|code| Expectation::read(code, &matcher.name));
+    let code = code.and_then(|code| Subject::of(code, &matcher.name));
     let call = matcher_call(matcher, part, code.as_ref());
     let facts = expectation_facts(matcher, part).unwrap_or_default();
     let facts = match part.log.iter().chain(&part.head).find_map(|line| POLL.captures(line)) {
@@ -196,6 +174,9 @@ fn expectation(matcher: &Matcher, part: &Segments<'_>, code: Option<&str>) -> St
 fn expectation_facts(matcher: &Matcher, part: &Segments<'_>) -> Option<String> {
     if matcher.name == fields::IS_OK {
         return request(part);
+    }
+    if let Some(settled) = settled(part).or_else(|| unexpected_throw(matcher, part)) {
+        return Some(settled);
     }
     let expected = labelled(part, "Expected");
     let received = labelled(part, "Received");
@@ -218,6 +199,22 @@ fn expectation_facts(matcher: &Matcher, part: &Segments<'_>) -> Option<String> {
         }
         (None, None) => first_difference(part).or_else(|| remark(part)),
     }
+}
+
+/// What a promise became that was to become the other.
+fn settled(part: &Segments<'_>) -> Option<String> {
+    let value = |word: &str| part.said().find_map(|line| line.strip_prefix(word)).map(short);
+    let rejected = value("Rejected to value:").map(|value| format!("promise was rejected: {value}"));
+    rejected.or_else(|| value("Resolved to value:").map(|value| format!("promise was resolved: {value}")))
+}
+
+/// What a function threw that was to throw nothing.
+fn unexpected_throw(matcher: &Matcher, part: &Segments<'_>) -> Option<String> {
+    let value = |word: &str| {
+        part.said().find_map(|line| line.strip_prefix(word)).map(|value| value.trim().trim_matches('"'))
+    };
+    let message = value("Error message:").filter(|_| matcher.negated)?;
+    Some(short(&format!("threw {}: {message}", value("Error name:").unwrap_or("Error"))))
 }
 
 /// `Expected substring: "a"` as `substring "a"`, `Expected: 5` as `5`.
@@ -248,93 +245,6 @@ fn remark(part: &Segments<'_>) -> Option<String> {
     Some(short(&line.replacen("Received function", "received function", 1)))
 }
 
-/// The first difference in a comparison that is shown line by line, by the
-/// path of its key.
-fn first_difference(part: &Segments<'_>) -> Option<String> {
-    let begins = part.head.iter().position(|line| line.trim_start().starts_with("- Expected"))?;
-    let lines = &part.head[begins + 1..];
-    let lines = lines.iter().filter(|line| !line.trim_start().starts_with("+ Received"));
-    let mut path: Vec<(usize, String)> = Vec::new();
-    let mut missing: Option<Entry<'_>> = None;
-    let mut added: Option<Entry<'_>> = None;
-    let mut differences = 0_usize;
-    for line in lines {
-        let line = line.strip_prefix("    ").filter(|rest| rest.starts_with(['-', '+'])).unwrap_or(line);
-        let Some(marker) = line.chars().next().filter(char::is_ascii) else { continue };
-        let Some(entry) = Entry::of(&line[1..]) else { continue };
-        match marker {
-            '-' => {
-                differences += 1;
-                if missing.is_none() && added.is_none() {
-                    missing = Some(entry.below(&path));
-                }
-            }
-            '+' => {
-                let is_other_side = missing.as_ref().is_some_and(|missing| missing.key == entry.key);
-                if added.is_none() && (missing.is_none() || is_other_side) {
-                    added = Some(entry.below(&path));
-                }
-                if missing.is_none() {
-                    differences += 1;
-                }
-            }
-            ' ' => {
-                while path.last().is_some_and(|(depth, _)| *depth >= entry.depth) {
-                    path.pop();
-                }
-                if entry.value.ends_with(['{', '[']) {
-                    path.push((entry.depth, entry.key.unwrap_or_default().to_owned()));
-                }
-            }
-            _ => {}
-        }
-    }
-    let said = match (&missing, &added) {
-        (Some(missing), Some(added)) => {
-            format!("{}expected {}, received {}", missing.path, short(missing.value), short(added.value))
-        }
-        (Some(missing), None) => {
-            format!("{}expected {}, which is missing", missing.path, short(missing.value))
-        }
-        (None, Some(added)) => {
-            format!("{}received {}, which was not expected", added.path, short(added.value))
-        }
-        (None, None) => return None,
-    };
-    Some(if differences > 1 { format!("{said} (+{} more)", differences - 1) } else { said })
-}
-
-/// One line of a comparison.
-struct Entry<'a> {
-    depth: usize,
-    key: Option<&'a str>,
-    value: &'a str,
-    /// Keys that lead to it, as `customer.address.city: `.
-    path: String,
-}
-
-impl<'a> Entry<'a> {
-    fn of(line: &'a str) -> Option<Self> {
-        let found = DIFF_LINE.captures(line)?;
-        let value = found.get(3)?.as_str();
-        if value.is_empty() {
-            return None;
-        }
-        let key = found.get(2).map(|key| key.as_str()).filter(|key| key.len() <= MAX_PART_CHARS);
-        let value = if key.is_some() { value } else { line.trim().trim_end_matches(',') };
-        Some(Self { depth: found[1].len(), key, value, path: String::new() })
-    }
-
-    fn below(mut self, path: &[(usize, String)]) -> Self {
-        let above = path.iter().filter(|(depth, _)| *depth < self.depth).map(|(_, key)| key.as_str());
-        let keys: Vec<&str> = above.chain(self.key).filter(|key| !key.is_empty()).collect();
-        if !keys.is_empty() {
-            self.path = format!("{}: ", short(&keys.join(".")));
-        }
-        self
-    }
-}
-
 /// A call such as `locator.click: Timeout 400ms exceeded.`, with what stood in its way.
 fn action(said: &str, part: &Segments<'_>) -> String {
     let said = said.trim_end_matches(['.', ':']);
@@ -346,7 +256,9 @@ fn action(said: &str, part: &Segments<'_>) -> String {
 
 /// What a call waited for, as its log says.
 fn awaited(said: &str, part: &Segments<'_>) -> Option<String> {
-    let element = part.log.iter().find_map(|line| {
+    let api = said.split_once(": ").and_then(|(call, _)| call.rsplit_once('.')).map_or("", |(_, api)| api);
+    let log = fields::log_of_last_wait(part, api);
+    let element = log.iter().find_map(|line| {
         let chain = line.split_once("waiting for ")?.1;
         let is_locator =
             ["getBy", "locator(", "frameLocator(", "selector "].iter().any(|it| chain.starts_with(it));
@@ -365,10 +277,10 @@ fn awaited(said: &str, part: &Segments<'_>) -> Option<String> {
         });
     };
     let element = short(element);
-    if let Some(over) = part.log.iter().find_map(|line| INTERCEPTED.captures(line)) {
+    if let Some(over) = log.iter().find_map(|line| INTERCEPTED.captures(line)) {
         return Some(format!("{element} is covered by {}", short(&over[1])));
     }
-    let state = match fields::obstacle(part) {
+    let state = match fields::obstacle(log) {
         "disabled" => "is disabled",
         "unstable" => "kept moving",
         "not-visible" => "is not visible",
@@ -395,6 +307,10 @@ fn request(part: &Segments<'_>) -> Option<String> {
 
 /// What was thrown: its first line, with the next where the first announces it.
 fn thrown(part: &Segments<'_>) -> String {
+    if let Some(difference) = difference_of_node(part) {
+        let first = part.said().next().unwrap_or_default();
+        return format!("{first} {difference}");
+    }
     let mut said = part.said();
     let first = said.next().unwrap_or_default();
     let is_announced =
@@ -405,10 +321,14 @@ fn thrown(part: &Segments<'_>) -> String {
     }
 }
 
-/// The error that an error names as its cause.
+/// The errors that an error names as its cause, and the cause of that.
 fn cause(part: &Segments<'_>) -> Option<String> {
-    let cause = part.head.iter().find_map(|line| line.trim().strip_prefix("[cause]: "))?;
-    Some(short(cause.trim_start_matches("Error: ").trim_end_matches('{')))
+    let causes = part.head.iter().filter_map(|line| line.trim().strip_prefix("[cause]: "));
+    let causes: Vec<String> = causes
+        .take(MAX_CAUSES)
+        .map(|cause| short(cause.trim_start_matches("Error: ").trim_end_matches('{')))
+        .collect();
+    (!causes.is_empty()).then(|| causes.join(", caused by "))
 }
 
 fn short(text: &str) -> String {

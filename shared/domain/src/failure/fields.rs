@@ -96,7 +96,7 @@ pub(super) fn read(part: &Segments<'_>, all: &[Segments<'_>], source: &[SourceTe
     };
     let target = match kind {
         // What an action says of an element in its own words: its log names the element.
-        Kind::App if !api.is_empty() => awaited_target(part, &source).unwrap_or_default(),
+        Kind::App if !api.is_empty() => awaited_target(part, &api, &source).unwrap_or_default(),
         Kind::Script | Kind::App | Kind::TestTimeout | Kind::Navigation => String::new(),
         _ => target(&head, part, &api, &source),
     };
@@ -104,7 +104,7 @@ pub(super) fn read(part: &Segments<'_>, all: &[Segments<'_>], source: &[SourceTe
     Signature {
         kind,
         in_hook: is_hook(part) || timed_out_in_hook,
-        reason: if target.is_empty() { "" } else { reason(kind, &head, part) }.into(),
+        reason: if target.is_empty() { "" } else { reason(kind, &head, part, &api) }.into(),
         codes: codes(kind, &head, part, &target, &api),
         site: site(part),
         api,
@@ -241,14 +241,28 @@ fn chain_in(text: &str, source: &Source<'_>) -> Option<String> {
 }
 
 /// The element that the log of a call waited for.
-fn awaited_target(part: &Segments<'_>, source: &Source<'_>) -> Option<String> {
-    part.log.iter().find_map(|line| chain_in(line.split_once("waiting for ")?.1, source))
+fn awaited_target(part: &Segments<'_>, api: &str, source: &Source<'_>) -> Option<String> {
+    log_of_last_wait(part, api).iter().find_map(|line| chain_in(line.split_once("waiting for ")?.1, source))
+}
+
+/// The log of a call from where it waited for the element that kept it: what
+/// moves one element to another waits for the one after the other.
+pub(super) fn log_of_last_wait<'p, 'a>(part: &'p Segments<'a>, api: &str) -> &'p [&'a str] {
+    let is_wait = |line: &&str| {
+        line.split_once("waiting for ")
+            .is_some_and(|(_, what)| locator::first_chain(what).is_some_and(|chain| chain.range.start == 0))
+    };
+    let begin = match api {
+        "dragTo" | "dragAndDrop" => part.log.iter().rposition(is_wait).unwrap_or(0),
+        _ => 0,
+    };
+    &part.log[begin..]
 }
 
 fn target(head: &str, part: &Segments<'_>, api: &str, source: &Source<'_>) -> String {
     let chain_in = |text: &str| chain_in(text, source);
     let named = part.said().find_map(|line| chain_in(line.strip_prefix("Locator:")?));
-    let awaited = || awaited_target(part, source);
+    let awaited = || awaited_target(part, api, source);
     let selected = || {
         let text = part.log.iter().copied().chain([head]).find_map(|text| SELECTOR.captures(text))?;
         Some(target::selector(&text[1]))
@@ -259,9 +273,9 @@ fn target(head: &str, part: &Segments<'_>, api: &str, source: &Source<'_>) -> St
     if is_of_page && found == "css=:root" { String::new() } else { found }
 }
 
-fn reason(kind: Kind, head: &str, part: &Segments<'_>) -> &'static str {
+fn reason(kind: Kind, head: &str, part: &Segments<'_>, api: &str) -> &'static str {
     match kind {
-        Kind::Timeout => obstacle(part),
+        Kind::Timeout => obstacle(log_of_last_wait(part, api)),
         Kind::Assert if is_missing_element_of(head, part) => "not-found",
         _ => "",
     }
@@ -269,7 +283,7 @@ fn reason(kind: Kind, head: &str, part: &Segments<'_>) -> &'static str {
 
 /// What kept an action from its element, as its log says: one of a few words,
 /// empty when it says nothing.
-pub(super) fn obstacle(part: &Segments<'_>) -> &'static str {
+pub(super) fn obstacle(log: &[&str]) -> &'static str {
     const OBSTACLES: [(&str, &str); 8] = [
         ("intercepts pointer events", "intercepted"),
         ("not enabled", "disabled"),
@@ -280,15 +294,12 @@ pub(super) fn obstacle(part: &Segments<'_>) -> &'static str {
         ("not attached", "detached"),
         ("not editable", "readonly"),
     ];
-    match OBSTACLES.iter().find(|(words, _)| is_logged(part, words)) {
+    let is_logged = |words: &str| log.iter().any(|line| line.contains(words));
+    match OBSTACLES.iter().find(|(words, _)| is_logged(words)) {
         Some((_, reason)) => reason,
-        None if !part.log.is_empty() && !is_logged(part, "resolved to") => "not-found",
+        None if !log.is_empty() && !is_logged("resolved to") => "not-found",
         None => "",
     }
-}
-
-fn is_logged(part: &Segments<'_>, words: &str) -> bool {
-    part.log.iter().any(|line| line.contains(words))
 }
 
 /// Whether an expectation failed because its element was not there.
@@ -301,7 +312,7 @@ fn is_missing_element_of(head: &str, part: &Segments<'_>) -> bool {
     // Old versions call what is not there hidden.
     let is_empty = received.is_none_or(|(_, value)| matches!(value.trim(), "\"\"" | "hidden"));
     head.contains("element(s) not found")
-        || (is_empty && !part.log.is_empty() && !is_logged(part, "resolved to"))
+        || (is_empty && !part.log.is_empty() && !part.log.iter().any(|line| line.contains("resolved to")))
 }
 
 /// What was expected or received, as written behind the word.
@@ -378,11 +389,13 @@ fn template(
                 return (own, true);
             }
             if !target.is_empty() {
-                return (String::new(), false);
+                // What an element lacks that is not there is the element.
+                let property = (!is_missing_element(part)).then(|| source.property(api)).flatten();
+                return (property.unwrap_or_default(), false);
             }
             let request = if api == IS_OK { awaited(part) } else { None };
-            let expectation = || source.expectation().map(|code| format!("src:{code}"));
-            (request.or_else(expectation).unwrap_or_default(), false)
+            let compared = || source.compared(api).map(|code| format!("src:{code}"));
+            (request.or_else(compared).unwrap_or_default(), false)
         }
         Kind::TestTimeout => (awaited_part(part).unwrap_or_default(), false),
         Kind::Timeout if target.is_empty() => (awaited(part).unwrap_or_default(), false),

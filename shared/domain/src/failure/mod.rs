@@ -12,7 +12,9 @@
 //!
 //! Everything is linear in the text, and no text makes it panic.
 
+mod code;
 mod error_line;
+mod expectation;
 mod fields;
 mod mask;
 mod segment;
@@ -21,6 +23,7 @@ mod target;
 pub mod template;
 #[cfg(test)]
 mod tests;
+mod title;
 
 use std::borrow::Cow;
 
@@ -30,14 +33,10 @@ use sha2::{Digest, Sha256};
 pub use error_line::error_line;
 pub use source::{QuotedSource, SourceText};
 
-use crate::text::cut_str;
 use segment::Segments;
 
 /// Number of the rules that made a fingerprint; it grows when they change.
-pub const VERSION: i64 = 3;
-
-/// Characters of the line that names a cluster.
-const MAX_SUMMARY_CHARS: usize = 200;
+pub const VERSION: i64 = 4;
 
 /// Kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -243,57 +242,6 @@ impl Signature {
         self.kind.error_type()
     }
 
-    /// One line for lists, ≤ 200 characters:
-    /// `click testid=pay — covered by another element`.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let mut what = if self.api.is_empty() { self.class.clone() } else { self.api.clone() };
-        if what.is_empty() {
-            what.push_str(match self.kind {
-                Kind::TestTimeout => "test timeout",
-                Kind::Closed => "closed",
-                _ => "error",
-            });
-        }
-        if self.negated {
-            what = format!("not {what}");
-        }
-        let about = if self.target.is_empty() {
-            self.template.strip_prefix("src:").unwrap_or(&self.template).trim_end_matches(';')
-        } else {
-            &self.target
-        };
-        // An expectation as it is written says its matcher itself.
-        if about.starts_with("expect(") && about.contains(&self.api) {
-            what.clear();
-        }
-        let mut because = vec![reason_in_words(&self.reason).to_owned()];
-        because.extend(self.codes.iter().map(|code| code_in_words(code)));
-        if self.kind == Kind::App && !self.target.is_empty() {
-            because.push(cut_str(&self.template, MAX_SUMMARY_CHARS / 2).to_owned());
-        }
-        if self.kind == Kind::Strict {
-            because.push("several elements".to_owned());
-        }
-        if self.kind == Kind::Closed {
-            because.push("page closed".to_owned());
-        }
-        if self.in_hook {
-            because.push("in a hook".to_owned());
-        }
-        because.retain(|part| !part.is_empty());
-        let mut line = what;
-        if !about.is_empty() {
-            line = format!("{line} {about}").trim_start().to_owned();
-        }
-        if !because.is_empty() {
-            let tail = format!(" — {}", because.join(", "));
-            let room = MAX_SUMMARY_CHARS.saturating_sub(tail.chars().count());
-            line = format!("{}{tail}", cut_str(&line, room));
-        }
-        cut_str(&line, MAX_SUMMARY_CHARS).to_owned()
-    }
-
     /// The fields that are not empty, with their names for people: what
     /// failures of one cluster have in common.
     #[must_use]
@@ -309,35 +257,6 @@ impl Signature {
             ("text", self.template.clone()),
         ];
         fields.into_iter().filter(|(_, value)| !value.is_empty()).collect()
-    }
-}
-
-fn reason_in_words(reason: &str) -> &str {
-    match reason {
-        "intercepted" => "covered by another element",
-        "unstable" => "not stable",
-        "not-visible" => "not visible",
-        "outside" => "outside of the viewport",
-        "readonly" => "read only",
-        "not-found" => "not found",
-        other => other,
-    }
-}
-
-/// A code as people read it: `exp200` as `expected 200`.
-fn code_in_words(code: &str) -> String {
-    let status = |mark: &str| {
-        let digits = code.strip_prefix(mark)?;
-        (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
-    };
-    if let Some(status) = status("exp") {
-        format!("expected {status}")
-    } else if let Some(status) = status("got") {
-        format!("got {status}")
-    } else if let Some(status) = status("http") {
-        format!("HTTP {status}")
-    } else {
-        code.to_owned()
     }
 }
 

@@ -1,20 +1,15 @@
 //! What the source around a failure adds: which expectation it was, and which
 //! texts of a locator were written there and which came from data.
 
-use super::mask;
+use super::expectation::{self, Expectation};
 use crate::locator::{self, Argument, Call, Value};
 
-/// Characters of a source line that go into a fingerprint.
-const MAX_LINE_CHARS: usize = 400;
 /// Lines of one expectation above the one that failed.
-const MAX_LINES_ABOVE: usize = 12;
-/// What an expectation begins with.
-const EXPECT: &str = "expect";
+const MAX_LINES: usize = 12;
+/// Bytes of one expectation after which no further line is read.
+const MAX_CODE_BYTES: usize = 2_000;
 /// What stands for data.
 const ANY: &str = "<*>";
-/// Matchers that are told apart by what they expect: a page has one address,
-/// and every picture has its name.
-const NAMED_BY_VALUE: [&str; 4] = [".toHaveURL(", ".toHaveTitle(", ".toHaveScreenshot(", ".toMatchSnapshot("];
 
 /// Lines of source around a place of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,36 +22,47 @@ pub struct SourceText<'a> {
     pub line: Option<u32>,
 }
 
-impl<'a> SourceText<'a> {
-    fn failing_line(&self) -> Option<&'a str> {
-        let at = self.line?.checked_sub(self.first_line)?;
-        self.text.lines().nth(at as usize)
-    }
-
-    /// The expectation that the failing line is part of, from its first word to
-    /// the end of that line. A formatter writes the matcher of a long one on a
-    /// line of its own, and that is the line that fails.
-    pub(super) fn expectation(&self) -> Option<String> {
-        let failing = self.failing_line()?;
+impl SourceText<'_> {
+    /// The expectation that the failing line is part of: a formatter writes the
+    /// matcher of a long one on a line of its own, and that is the line that fails.
+    pub(super) fn expectation(&self) -> Option<WrittenExpectation> {
         let at = self.line?.checked_sub(self.first_line)? as usize;
-        let above: Vec<&str> = self.text.lines().take(at).collect();
-        let mut lines = vec![failing];
+        let lines: Vec<&str> = self.text.lines().collect();
+        let failing = *lines.get(at)?;
+        let mut first = at;
         let mut open = opened(failing);
-        if !failing.contains(EXPECT) {
-            for line in above.into_iter().rev().take(MAX_LINES_ABOVE) {
-                let goes_on = open < 0 || lines.last()?.trim_start().starts_with('.');
-                lines.push(Some(line).filter(|_| goes_on)?);
-                open += opened(line);
-                if open >= 0 && line.contains(EXPECT) {
-                    break;
-                }
+        while expectation::begin_on(lines[first]).is_none() || open < 0 && first < at {
+            let goes_on = open < 0 || lines[first].trim_start().starts_with('.');
+            if !goes_on || first == 0 || at - first >= MAX_LINES {
+                return None;
             }
+            first -= 1;
+            open += opened(lines[first]);
         }
-        let first = lines.pop()?;
-        lines.push(&first[first.find(EXPECT)?..]);
-        lines.reverse();
-        Some(lines.join("\n"))
+        let begin = expectation::begin_on(lines[first])?;
+        let mut code = lines[first][begin..].to_owned();
+        let mut open = opened(&code);
+        for (number, line) in lines.iter().enumerate().skip(first + 1).take(2 * MAX_LINES) {
+            let goes_on = number <= at || open > 0 || line.trim_start().starts_with('.');
+            if !goes_on || code.len() > MAX_CODE_BYTES {
+                break;
+            }
+            open += opened(line);
+            code.push('\n');
+            code.push_str(line);
+        }
+        let above = lines[..first].iter().copied().chain([&lines[first][..begin]]);
+        Some(WrittenExpectation { above: above.collect::<Vec<_>>().join("\n"), code })
     }
+}
+
+/// An expectation in the source, and the source above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WrittenExpectation {
+    /// From `expect` on.
+    pub(super) code: String,
+    /// What stands before it.
+    pub(super) above: String,
 }
 
 /// How many more brackets a line opens than it closes.
@@ -147,18 +153,19 @@ impl<'a> Source<'a> {
         Some(best.unwrap_or_else(|| ANY.to_owned()))
     }
 
-    /// The expectation of the failing line, without its literals.
-    pub(super) fn expectation(&self) -> Option<String> {
-        let code = self.frames.iter().find_map(SourceText::expectation)?;
-        let code = crate::text::cut_str(&code, MAX_LINE_CHARS);
-        let (subject, expected) = code.split_at(expected_from(code).unwrap_or(code.len()));
-        Some(without_literals(subject, false) + &without_literals(expected, true))
+    /// What the expectation of the failing line compares; the matcher is the
+    /// one that failed.
+    pub(super) fn compared(&self, matcher: &str) -> Option<String> {
+        let written = self.frames.iter().find_map(SourceText::expectation)?;
+        let read = Expectation::find(&written.code, matcher)?;
+        Some(read.compared(&written.above, self))
     }
-}
 
-/// Where the arguments begin of a matcher that is told apart by them.
-fn expected_from(code: &str) -> Option<usize> {
-    NAMED_BY_VALUE.iter().find_map(|matcher| Some(code.find(matcher)? + matcher.len()))
+    /// The name of the property of an element that the matcher looks at.
+    pub(super) fn property(&self, matcher: &str) -> Option<String> {
+        let written = self.frames.iter().find_map(SourceText::expectation)?;
+        Expectation::find(&written.code, matcher)?.property().map(str::to_owned)
+    }
 }
 
 /// A template text with its placeholders left open, when `text` can have come
@@ -193,60 +200,6 @@ fn shape(template: &str, text: &str) -> Option<String> {
     (rest.is_empty() && says_something).then_some(shape)
 }
 
-/// Strings become `S`, regular expressions `R`, numbers `N`, blanks nothing.
-/// With `keeps_texts` strings and regular expressions stay, without their data.
-fn without_literals(code: &str, keeps_texts: bool) -> String {
-    let mut plain = String::with_capacity(code.len());
-    let mut rest = code.chars().peekable();
-    while let Some(one) = rest.next() {
-        let last = plain.chars().next_back();
-        let is_glued = last.is_some_and(|last| last.is_alphanumeric() || matches!(last, '_' | '$'));
-        match one {
-            '\'' | '"' | '`' => {
-                let text = quoted(&mut rest, one);
-                if keeps_texts && !(one == '`' && text.contains("${")) {
-                    plain.push_str(&format!("'{}'", mask::location(&text)));
-                } else {
-                    plain.push('S');
-                }
-            }
-            '/' if last.is_none_or(|last| matches!(last, '(' | ',' | '=' | ':' | '[' | '!' | '&' | '|')) => {
-                let text = quoted(&mut rest, '/');
-                while rest.next_if(char::is_ascii_alphabetic).is_some() {}
-                if keeps_texts {
-                    plain.push_str(&format!("/{}/", mask::identifier(&text)));
-                } else {
-                    plain.push('R');
-                }
-            }
-            '0'..='9' if !is_glued => {
-                while rest.next_if(|next| next.is_ascii_alphanumeric() || matches!(next, '.' | '_')).is_some()
-                {
-                }
-                plain.push('N');
-            }
-            one if one.is_whitespace() => {}
-            one => plain.push(one),
-        }
-    }
-    plain
-}
-
-/// What stands up to the closing quote, which is taken, too.
-fn quoted(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, quote: char) -> String {
-    let mut text = String::new();
-    while let Some(one) = rest.next() {
-        if one == quote {
-            break;
-        }
-        text.push(one);
-        if one == '\\' {
-            text.extend(rest.next());
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     #[test]
@@ -254,7 +207,7 @@ mod tests {
         let read = super::QuotedSource::read(
             "*   9 | test('a', async () => {\n>  10 |   expect(a | b).toBe(1);\n   11 | })",
         );
-        assert_eq!(read.as_source().failing_line(), Some("  expect(a | b).toBe(1);"));
+        assert_eq!((read.text.lines().nth(1), read.line), (Some("  expect(a | b).toBe(1);"), Some(2)));
         assert!(read.text.starts_with("test('a'"));
         let plain = super::QuotedSource::read("const x = a | b;");
         assert_eq!((plain.text.as_str(), plain.line), ("const x = a | b;\n", None));
@@ -265,19 +218,21 @@ mod tests {
         let read = |text: &str| {
             let line = text.lines().position(|line| line.contains("HERE")).and_then(|at| at.try_into().ok());
             let text = text.replace("HERE", "");
-            super::SourceText { text: &text, first_line: 0, line }.expectation()
+            let read = super::SourceText { text: &text, first_line: 0, line }.expectation();
+            read.map(|read| (read.code.split_whitespace().collect::<Vec<_>>().join(" "), read.above))
         };
-        let code = |text: &str| read(text).map(|code| super::without_literals(&code, false));
-        assert_eq!(
-            code("a();\nexpect(\n  cart.total(),\n).toBe(5);HERE").unwrap(),
-            "expect(cart.total(),).toBe(N);"
-        );
+        let code = |text: &str| read(text).map(|(code, _)| code);
+        let (total, above) = read("a();\nexpect(\n  cart.total(),\n).toBe(5);HERE").unwrap();
+        assert_eq!((total.as_str(), above.as_str()), ("expect( cart.total(), ).toBe(5);", "a();\n"));
         assert_eq!(
             code("  await expect\n    .poll(async () => {\n      return jobs;\n    })\n    .toBe(3);HERE")
                 .unwrap(),
-            "expect.poll(async()=>{returnjobs;}).toBe(N);"
+            "expect .poll(async () => { return jobs; }) .toBe(3);"
         );
-        assert_eq!(code("expect(order).toEqual({HERE\n  id: 7,\n});").unwrap(), "expect(order).toEqual({");
+        assert_eq!(
+            code("expect(order).toEqual({HERE\n  id: 7,\n});\nnext();").unwrap(),
+            "expect(order).toEqual({ id: 7, });"
+        );
         assert_eq!(code("test('expects', () => {\n  expect(a).toBe(1);\n  await total(7);HERE\n});"), None);
         assert_eq!(code("}).toBe(7);HERE"), None, "its beginning is not known");
     }
@@ -295,38 +250,5 @@ mod tests {
         ] {
             assert_eq!(super::shape(template, text).as_deref(), expected, "{template}");
         }
-    }
-
-    #[test]
-    fn what_a_page_is_expected_to_be_stays_without_its_data() {
-        let read = |code: &str| {
-            let frames = [super::SourceText { text: code, first_line: 1, line: Some(1) }];
-            super::Source::of(&frames).expectation().unwrap()
-        };
-        for (code, expected) in [
-            (r"expect(page).toHaveURL(/\/orders\/12345$/);", r"expect(page).toHaveURL(/\/orders\/<NUM>$/);"),
-            (
-                "expect(page).toHaveURL('http://localhost:3000/orders/7?a=1', { timeout: 5 });",
-                "expect(page).toHaveURL('<URL>/orders/<*>',{timeout:N});",
-            ),
-            ("expect(page).toHaveURL(`/orders/${id}`);", "expect(page).toHaveURL(S);"),
-            (
-                "expect('hello').toMatchSnapshot('greeting.txt');",
-                "expect(S).toMatchSnapshot('greeting.txt');",
-            ),
-        ] {
-            assert_eq!(read(code), expected);
-        }
-    }
-
-    #[test]
-    fn an_expectation_is_known_by_its_code_and_not_by_its_values() {
-        assert_eq!(
-            super::without_literals(
-                "expect(total2 / 100, 'it\\'s').toBeCloseTo(12.50, /a\\/b/gi, `x`);",
-                false
-            ),
-            "expect(total2/N,S).toBeCloseTo(N,R,S);"
-        );
     }
 }

@@ -12,6 +12,8 @@ const RECORD_ROLES: [&str; 10] =
     ["row", "listitem", "cell", "gridcell", "option", "treeitem", "article", "rowheader", "figure", "img"];
 /// What stands for data.
 const ANY: &str = "<*>";
+/// A step into a frame.
+const FRAME: &str = "frame";
 /// Characters of a canonical chain, and of one text in it.
 const MAX_CHARS: usize = 400;
 const MAX_TEXT_CHARS: usize = 120;
@@ -19,8 +21,28 @@ const MAX_TEXT_CHARS: usize = 120;
 /// The canonical form of the locator that a chain begins with; empty when it
 /// begins with none.
 pub(super) fn canonical(chain: &Chain, source: &Source<'_>) -> String {
-    let parts: Vec<String> = chain.locator_calls().iter().filter_map(|call| part(call, source)).collect();
+    let calls = chain.locator_calls();
+    let mut parts: Vec<String> = Vec::new();
+    // `frameLocator('#pay').first()` is `locator('#pay').first().contentFrame()`.
+    let mut enters_frame = false;
+    for (at, call) in calls.iter().enumerate() {
+        if enters_frame && !is_position(call) {
+            parts.push(FRAME.to_owned());
+            enters_frame = false;
+        }
+        let behind = calls[at + 1..].iter().find(|call| !is_position(call));
+        let is_frame = call.name == "frameLocator" || behind.is_some_and(|call| call.name == "contentFrame");
+        parts.extend(part(call, source, is_frame));
+        enters_frame |= call.name == "frameLocator";
+    }
+    if enters_frame {
+        parts.push(FRAME.to_owned());
+    }
     cut_str(&parts.join(" >> "), MAX_CHARS).to_owned()
+}
+
+fn is_position(call: &Call) -> bool {
+    matches!(call.name.as_str(), "first" | "last" | "nth")
 }
 
 /// The canonical form of a selector from before there were locators.
@@ -28,7 +50,9 @@ pub(super) fn selector(text: &str) -> String {
     cut_str(&by_selector(text), MAX_CHARS).to_owned()
 }
 
-fn part(call: &Call, source: &Source<'_>) -> Option<String> {
+/// One call. A locator of a frame was written as `frameLocator` or as
+/// `locator`, whatever a version of Playwright calls it.
+fn part(call: &Call, source: &Source<'_>, is_frame: bool) -> Option<String> {
     let text = |key: &str| Some(format!("{key}={}", argument(call, None, call.arguments.first(), source)));
     match call.name.as_str() {
         "getByRole" => Some(role(call, source)),
@@ -38,25 +62,21 @@ fn part(call: &Call, source: &Source<'_>) -> Option<String> {
         "getByPlaceholder" => text("ph"),
         "getByAltText" => text("alt"),
         "getByTitle" => text("title"),
-        "locator" => Some(
-            match call.text() {
-                Some(given) => match source.without_data("locator", None, given) {
-                    None => by_selector(given),
-                    Some(shape) if shape == ANY => format!("css={ANY}"),
-                    Some(shape) => by_selector(&shape),
-                },
+        "locator" | "frameLocator" => {
+            let methods: &[&str] = if is_frame { &["locator", "frameLocator"] } else { &["locator"] };
+            let selector = match call.text() {
+                Some(given) => {
+                    match methods.iter().find_map(|method| source.without_data(method, None, given)) {
+                        None => by_selector(given),
+                        Some(shape) if shape == ANY => format!("css={ANY}"),
+                        Some(shape) => by_selector(&shape),
+                    }
+                }
                 None => format!("css={ANY}"),
-            } + &filters(call),
-        ),
-        "frameLocator" => Some(match call.text() {
-            Some(given) => {
-                let said = source.without_data("frameLocator", None, given);
-                let said = said.as_deref().unwrap_or(given);
-                format!("frame={}", mask::identifier(cut_str(said, MAX_TEXT_CHARS)))
-            }
-            None => format!("frame={ANY}"),
-        }),
-        "contentFrame" => Some("frame".to_owned()),
+            };
+            Some(selector + &filters(call))
+        }
+        "contentFrame" => Some(FRAME.to_owned()),
         "filter" => Some(format!("filter{}", filters(call))),
         "and" | "or" => {
             let inner = match call.arguments.first().map(|argument| &argument.value) {

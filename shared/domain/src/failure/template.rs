@@ -79,8 +79,12 @@ fn opens_in_prose(text: &str, rest: &str) -> bool {
 }
 
 /// Whether a word is a name that code gives: `users_email_key`, `FORBIDDEN`,
-/// `users.json`. People and random data are not called so.
+/// `users.json`, `/api/users/<*>`. People and random data are not called so.
 fn is_name(word: &str) -> bool {
+    let path = word.strip_prefix("<URL>").unwrap_or(word);
+    if path.starts_with('/') && path.contains(char::is_alphabetic) {
+        return true;
+    }
     if let Some(path) = word.strip_prefix("<PATH>/") {
         return path.contains('.') && !path.contains('<');
     }

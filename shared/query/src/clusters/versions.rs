@@ -7,6 +7,9 @@
 //! of the other; two that people touched are only suggested to be one, and two
 //! that somebody keeps apart stay two.
 //!
+//! Where newer rules tell failures of one old fingerprint apart, all of them go
+//! on leading to their cluster: it stays one until somebody takes it apart.
+//!
 //! A fingerprint that no stored failure tells any more is left as it is: one
 //! that cannot be read again must not hold up those after it.
 
@@ -30,8 +33,10 @@ use callboard_ingest::stored_attempts;
 
 /// Fingerprints told anew in one go.
 const BATCH: i64 = 100;
-/// Failures that are looked at for one with evidence.
-const MOST_FAILURES: i64 = 10;
+/// Failures that are looked at for those with evidence.
+const MOST_FAILURES: i64 = 50;
+/// Tests of which a failure is read again, where each may have its own fingerprint now.
+const MOST_TESTS: usize = 20;
 /// Suggestions that are looked through at once.
 const SUGGESTIONS: i64 = 200;
 
@@ -48,8 +53,11 @@ pub async fn follow_rules(ctx: &Context, now: Timestamp) -> Result<bool> {
         let mut session = ctx.store.db().begin().await?;
         routes::hold_shape(&mut session, *project).await?;
         let told = routes::of(&mut session, *project, [*old]).await?;
-        if let Some((signature, execution)) = &found {
+        if let Some((signature, execution)) = found.first() {
             lead(&mut session, *project, &told, signature, *execution, now).await?;
+        }
+        for (signature, execution) in found.iter().skip(1) {
+            route(&mut session, *project, &told, signature.fingerprint(), *execution).await?;
         }
         versions::mark(&mut session, *project, *old).await?;
         session.commit().await?;
@@ -57,20 +65,26 @@ pub async fn follow_rules(ctx: &Context, now: Timestamp) -> Result<bool> {
     Ok(!outdated.is_empty())
 }
 
-/// What the rules of today read of a failure with an old fingerprint: of the
+/// What the rules of today read of failures with an old fingerprint: of the
 /// evidence of the newest one that has any, else of the text that made its
-/// cluster.
+/// cluster. Where they tell such failures apart, each kind is there once, with
+/// its newest failure.
 async fn read_again(
     ctx: &Context,
     project: ProjectId,
     old: Fingerprint,
-) -> Result<Option<(Signature, Option<ExecutionId>)>> {
+) -> Result<Vec<(Signature, Option<ExecutionId>)>> {
     let mut session = ctx.store.db().read().await?;
     let told = routes::of(&mut session, project, [old]).await?;
     let places: BTreeSet<i64> = told.iter().map(|route| route.cluster.get()).collect();
     let places: Vec<i64> = places.into_iter().collect();
+    let mut found: Vec<(Signature, Option<ExecutionId>)> = Vec::new();
+    let mut tests = BTreeSet::new();
     for id in versions::failures(&mut session, project, places.clone(), old, MOST_FAILURES).await? {
         let Some(row) = executions::get(&mut session, project, id).await? else { continue };
+        if tests.contains(&row.test_case) {
+            continue;
+        }
         // Damaged rows tell nothing either.
         let Ok(attempts) = stored_attempts(&row) else { continue };
         let attempts = attempts.attempts();
@@ -79,9 +93,18 @@ async fn read_again(
             let Some(evidence) = left_of(ctx, project, &slice).await? else { continue };
             let signature = evidence.error.as_deref().and_then(|error| evidence.failure_of(error));
             if let Some(signature) = signature {
-                return Ok(Some((signature, Some(id))));
+                tests.insert(row.test_case);
+                if found.iter().all(|(known, _)| known.fingerprint() != signature.fingerprint()) {
+                    found.push((signature, Some(id)));
+                }
             }
         }
+        if tests.len() == MOST_TESTS || found.first().is_some_and(|(first, _)| !may_be_several(first)) {
+            break;
+        }
+    }
+    if !found.is_empty() {
+        return Ok(found);
     }
     let mut sample = versions::sample(&mut session, project, old).await?;
     if sample.is_none()
@@ -90,7 +113,16 @@ async fn read_again(
         sample = Some(clusters::sample(&mut session, project, route.cluster).await?.0);
     }
     let signature = sample.and_then(|error| Evidence::default().failure_of(&error));
-    Ok(signature.filter(|signature| !needs_source(signature)).map(|signature| (signature, None)))
+    let signature = signature.filter(|signature| !needs_source(signature));
+    Ok(signature.map(|signature| (signature, None)).into_iter().collect())
+}
+
+/// Whether failures like this one may have had one fingerprint by older rules
+/// and have several today: what is compared, and which property is looked at,
+/// was not always read.
+fn may_be_several(signature: &Signature) -> bool {
+    let is_drag = matches!(signature.api.as_str(), "dragTo" | "dragAndDrop");
+    is_drag || signature.kind == Kind::Assert && !signature.template.is_empty()
 }
 
 /// The evidence of a failure, as far as its pack is still there.
@@ -125,15 +157,8 @@ async fn lead(
     execution: Option<ExecutionId>,
     now: Timestamp,
 ) -> Result<()> {
-    let new = signature.fingerprint();
-    let known = routes::of(session, project, [new]).await?;
     let general = |routes: &[Route]| routes.iter().find(|route| route.test_case.is_none()).copied();
-    for route in told.iter().filter(|route| route.fingerprint != new) {
-        let is_known = known.iter().any(|known| known.test_case == route.test_case);
-        if !is_known {
-            routes::route(session, project, new, route.test_case, route.cluster, execution).await?;
-        }
-    }
+    let known = route(session, project, told, signature.fingerprint(), execution).await?;
     let Some(route) = general(told) else { return Ok(()) };
     if versions::rename(session, project, route.cluster, route.fingerprint, signature).await?
         && let Some(row) = clusters::get(session, project, route.cluster).await?
@@ -147,6 +172,25 @@ async fn lead(
         meet(session, project, route.cluster, other, now).await?;
     }
     Ok(())
+}
+
+/// Leads a new fingerprint to where the old one leads, unless it leads
+/// somewhere already. Answers where it led before.
+async fn route(
+    session: &mut Session,
+    project: ProjectId,
+    told: &[Route],
+    new: Fingerprint,
+    execution: Option<ExecutionId>,
+) -> Result<Vec<Route>> {
+    let known = routes::of(session, project, [new]).await?;
+    for route in told.iter().filter(|route| route.fingerprint != new) {
+        let is_known = known.iter().any(|known| known.test_case == route.test_case);
+        if !is_known {
+            routes::route(session, project, new, route.test_case, route.cluster, execution).await?;
+        }
+    }
+    Ok(known)
 }
 
 /// Two clusters turn out to be about the same failure.

@@ -274,7 +274,7 @@ async fn insert(
                 project,
                 signature.fingerprint().0,
                 VERSION,
-                signature.summary(),
+                signature.title(),
                 signature.error_type().as_str(),
                 selector,
                 fields,
@@ -287,7 +287,7 @@ async fn insert(
         )
         .await?;
     ids::list(session, Listed::Cluster, project, &[id.get()]).await?;
-    let found_by = words([signature.summary().as_str()]).into_iter().map(|word| (word, id.get()));
+    let found_by = words([signature.title().as_str()]).into_iter().map(|word| (word, id.get()));
     search::add(session, project, SearchKind::Cluster, found_by).await?;
     Ok(id)
 }

@@ -104,7 +104,7 @@ pub async fn rename(
         old.0,
         signature.fingerprint().0,
         VERSION,
-        signature.summary(),
+        signature.title(),
         signature.error_type().as_str(),
         selector,
         fields,

@@ -160,6 +160,47 @@ const LINES: &[(&str, &str)] = &[
         "Error: cannot pay\n    at pay (a.spec.ts:3:9)\n  [cause]: Error: card declined\n      at a.spec.ts:2:2",
         "Error: cannot pay — caused by card declined",
     ),
+    // Further kinds, as Playwright 1.65 writes them.
+    (
+        "Error: expect(received).not.toThrow()\n\nError name:    \"TypeError\"\nError message: \"card declined\"\n",
+        "expect(value).not.toThrow: threw TypeError: card declined",
+    ),
+    (
+        "Error: expect(received).resolves.toBe()\n\nReceived promise rejected instead of resolved\nRejected to value: [Error: gateway is down]",
+        "expect(value).toBe: promise was rejected: [Error: gateway is down]",
+    ),
+    (
+        "Error: expect(received).toHaveProperty(path, value)\n\nExpected path: \"customer.address.zip\"\nReceived path: \"customer.address\"\n\nExpected value: \"75001\"\nReceived value: {\"city\": \"Paris\"}",
+        "expect(value).toHaveProperty: expected path \"customer.address.zip\", received path \"customer.address\"",
+    ),
+    (
+        "Error: expect(received).toBeGreaterThan(expected)\n\nExpected: > 5\nReceived:   2",
+        "expect(value).toBeGreaterThan: expected > 5, received 2",
+    ),
+    (
+        "Error: expect(received).toBeInstanceOf(expected)\n\nExpected constructor: Map\nReceived constructor: Object",
+        "expect(value).toBeInstanceOf: expected constructor Map, received constructor Object",
+    ),
+    (
+        "Error: expect(received).toEqual(expected) // deep equality\n\n- Expected  - 2\n+ Received  + 6\n\n- ObjectContaining {\n-   \"id\": Any<String>,\n+ Object {\n+   \"customer\": Object {\n+     \"name\": \"Ann\",\n+   },\n+   \"id\": 7,\n  }",
+        "expect(value).toEqual: id: expected Any<String>, received 7 (+1 more)",
+    ),
+    (
+        "Error: expect(received).toStrictEqual(expected) // deep equality\n\n- Expected  - 1\n+ Received  + 1\n\n- Object {\n+ A {\n    \"x\": 1,\n  }",
+        "expect(value).toStrictEqual: expected Object, received A",
+    ),
+    (
+        "AssertionError [ERR_ASSERTION]: Expected values to be strictly deep-equal:\n+ actual - expected\n\n  {\n    a: 1,\n    b: {\n+     c: 2\n-     c: 3\n    }\n  }",
+        "AssertionError [ERR_ASSERTION]: Expected values to be strictly deep-equal: expected c: 3, received c: 2",
+    ),
+    (
+        "Error: checkout failed\n[cause]: Error: card declined\n[cause]: Error: ECONNRESET at bank",
+        "Error: checkout failed — caused by card declined, caused by ECONNRESET at bank",
+    ),
+    (
+        "TimeoutError: locator.dragTo: Timeout 600ms exceeded.\nCall log:\n  - waiting for getByText('Card')\n    - locator resolved to <li>Card</li>\n  - attempting move and down action\n  - waiting for getByTestId('basket')\n",
+        "locator.dragTo: Timeout 600ms exceeded — getByTestId('basket') not found",
+    ),
     ("Error: first\n---\nError: second\n---\nError: third", "Error: first (+2 more errors)"),
     ("\n\n", ""),
 ];
