@@ -61,7 +61,7 @@ async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() 
         let found = client.json(&format!("/api/test-run-cases/{execution}/explain?detail=full")).await.expect("an answer");
         assert_eq!(
             found["headline"],
-            format!("`getByRole('button', {{ name: 'Log in' }})` was not found; on `main` it last passed in run {first}; `GET /api/session/:id` answered 503.")
+            format!("`getByRole('button', {{ name: 'Log in' }})` was not found. Last passed in run {first} (`main`). `GET /api/session/:id` answered 503.")
         );
         assert_eq!(found["verdict"], "locator-drift", "{found:#}");
         assert_eq!(found["lastPassed"], json!({ "executionId": passing, "runId": first, "commit": null, "branch": "main", "environment": null }));
@@ -129,26 +129,26 @@ async fn the_last_pass_is_looked_for_in_the_same_environment_first_and_says_wher
             let differs = client.json(&format!("/api/test-run-cases/{execution}/environment-diff")).await.expect("an answer");
             assert_eq!(found["lastPassed"]["executionId"], differs["baseline"]["executionId"]);
             let headline = found["headline"].as_str().unwrap_or_default().to_owned();
-            headline.split("; ").nth(1).unwrap_or_default().to_owned()
+            headline.trim_end_matches('.').split(". ").nth(1).unwrap_or_default().to_owned()
         };
         let (production, _) = sent(1, "main", "production", "passed").await;
         let (staging, _) = sent(2, "main", "staging", "passed").await;
         let (_, failing) = sent(3, "feature", "production", "failed").await;
-        assert_eq!(told(&failing).await, format!("on `main` in `production` it last passed in run {production}."));
+        assert_eq!(told(&failing).await, format!("Last passed in run {production} (`main`, `production`)"));
         let (_, failing) = sent(4, "feature", "preview", "failed").await;
-        assert_eq!(told(&failing).await, format!("on `main` in `staging` it last passed in run {staging}."));
+        assert_eq!(told(&failing).await, format!("Last passed in run {staging} (`main`, `staging`)"));
         let (own, _) = sent(5, "feature", "preview", "passed").await;
         let (_, failing) = sent(6, "feature", "preview", "failed").await;
-        assert_eq!(told(&failing).await, format!("on `feature` in `preview` it last passed in run {own}."));
+        assert_eq!(told(&failing).await, format!("Last passed in run {own} (`feature`, `preview`)"));
         // A run without an environment is one of those without, before it is one of any.
         let (nowhere, _) = sent(7, "main", "", "passed").await;
         sent(8, "main", "staging", "passed").await;
         let (_, failing) = sent(9, "feature", "", "failed").await;
-        assert_eq!(told(&failing).await, format!("on `main` it last passed in run {nowhere}."));
+        assert_eq!(told(&failing).await, format!("Last passed in run {nowhere} (`main`)"));
         // On the default branch itself another environment is all there is.
         let (newest, _) = sent(10, "main", "staging", "passed").await;
         let (_, failing) = sent(11, "main", "canary", "failed").await;
-        assert_eq!(told(&failing).await, format!("on `main` in `staging` it last passed in run {newest}."));
+        assert_eq!(told(&failing).await, format!("Last passed in run {newest} (`main`, `staging`)"));
     })
     .await;
 }
@@ -165,7 +165,7 @@ async fn without_an_earlier_pass_only_the_failure_itself_is_told() {
         let found = client.json(&format!("/api/test-run-cases/{execution}/explain")).await.expect("an answer");
         assert_eq!(
             found["headline"],
-            "`toHaveText` of `getByTestId('total')` expected `\"13\"` and got `\"12\"`; no earlier pass is known."
+            "`toHaveText` of `getByTestId('total')` expected `\"13\"`, received `\"12\"`. No earlier pass is known."
         );
         assert_eq!((&found["verdict"], &found["lastPassed"], &found["changed"]), (&json!("unknown"), &Value::Null, &json!([])), "{found:#}");
         let differs = client.json(&format!("/api/test-run-cases/{execution}/environment-diff")).await.expect("an answer");
@@ -209,7 +209,7 @@ async fn a_failure_is_judged_by_what_came_before_it_also_when_others_followed() 
         let found = client.json(&format!("/api/test-run-cases/{lost}/explain")).await.expect("an answer");
         assert_eq!(found["healing"], Value::Null);
         let headline = found["headline"].as_str().unwrap_or_default();
-        assert!(headline.contains("; the page was the login page `/login`; "), "{headline}");
+        assert!(headline.contains(". The page was the login page `/login`. "), "{headline}");
         let html = page_of(client, &format!("/test-run-cases/{lost}")).await;
         let panel = words_after(&html, "id=\"healing-title\"");
         assert!(

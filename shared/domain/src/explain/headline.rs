@@ -58,9 +58,13 @@ pub struct PassedIn<'a> {
 impl PassedIn<'_> {
     /// Names the place too: the test may have passed elsewhere since.
     fn told(&self) -> String {
-        let branch = self.branch.map(|branch| format!("on `{}` ", quoted(branch))).unwrap_or_default();
-        let environment = self.environment.map(|name| format!("in `{}` ", quoted(name))).unwrap_or_default();
-        format!("{branch}{environment}it last passed in run {}", self.run)
+        let places: Vec<String> = [self.branch, self.environment]
+            .into_iter()
+            .flatten()
+            .map(|name| format!("`{}`", quoted(name)))
+            .collect();
+        let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+        format!("Last passed in run {}{places}", self.run)
     }
 }
 
@@ -89,15 +93,15 @@ pub fn headline(facts: &Headline<'_>) -> String {
     parts.extend(facts.other_page.map(ToString::to_string));
     parts.push(match facts.last_passed {
         Some(last) => last.told(),
-        None => "no earlier pass is known".to_owned(),
+        None => "No earlier pass is known".to_owned(),
     });
     match facts.failed_request {
-        Some(None) => parts.push("no recorded request failed".to_owned()),
-        Some(Some((request, 0))) => parts.push(format!("`{}` was not answered", quoted(request))),
+        Some(None) => parts.push("No failed requests".to_owned()),
+        Some(Some((request, 0))) => parts.push(format!("`{}` got no response", quoted(request))),
         Some(Some((request, status))) => parts.push(format!("`{}` answered {status}", quoted(request))),
         None => {}
     }
-    format!("{}.", parts.join("; "))
+    format!("{}.", parts.join(". "))
 }
 
 fn what_happened(facts: &Headline<'_>) -> String {
@@ -108,39 +112,39 @@ fn what_happened(facts: &Headline<'_>) -> String {
     };
     let subject = if facts.locator.is_some() { format!(" of {element}") } else { String::new() };
     match (signature.kind, &*signature.reason) {
-        (Kind::Strict, _) => format!("{element} found several elements"),
-        (Kind::Closed, _) => "The page or the browser was closed".to_owned(),
+        (Kind::Strict, _) => format!("{element} matches several elements"),
+        (Kind::Closed, _) => "Page or browser was closed".to_owned(),
         (Kind::Navigation, _) => match signature.codes.first() {
-            Some(code) => format!("An address could not be loaded (`{}`)", quoted(code)),
-            None => "An address could not be loaded".to_owned(),
+            Some(code) => format!("Page could not be loaded (`{}`)", quoted(code)),
+            None => "Page could not be loaded".to_owned(),
         },
         (_, "intercepted") => match covered_by(facts.error) {
             Some(covered) => format!("{element} was covered by `{}`", covered.by),
             None => format!("{element} was covered by another element"),
         },
         (_, "disabled") => format!("{element} was disabled"),
-        (_, "unstable") => format!("{element} did not stand still"),
+        (_, "unstable") => format!("{element} kept moving"),
         (_, "not-visible") => format!("{element} was not visible"),
         (_, "outside") => format!("{element} was outside of the viewport"),
-        (_, "detached") => format!("{element} was taken out of the page"),
-        (_, "readonly") => format!("{element} could not be edited"),
+        (_, "detached") => format!("{element} was detached from the DOM"),
+        (_, "readonly") => format!("{element} was read-only"),
         (_, "not-found") => format!("{element} was not found"),
         (Kind::Assert, _) => {
             let matcher = quoted(&signature.api);
             match received(facts.error) {
                 Some((Some(expected), received)) => {
-                    format!("`{matcher}`{subject} expected `{expected}` and got `{received}`")
+                    format!("`{matcher}`{subject} expected `{expected}`, received `{received}`")
                 }
-                Some((None, received)) => format!("`{matcher}`{subject} got `{received}`"),
-                None => format!("`{matcher}`{subject} was not met"),
+                Some((None, received)) => format!("`{matcher}`{subject} received `{received}`"),
+                None => format!("`{matcher}`{subject} failed"),
             }
         }
-        (Kind::Timeout, _) => format!("`{}`{subject} took too long", quoted(&signature.api)),
-        (Kind::TestTimeout, _) => "The test took longer than it may".to_owned(),
+        (Kind::Timeout, _) => format!("`{}`{subject} timed out", quoted(&signature.api)),
+        (Kind::TestTimeout, _) => "Test timed out".to_owned(),
         (Kind::Script | Kind::App, _) => {
             let first =
                 facts.error.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("an error");
-            format!("It threw `{}`", quoted(first))
+            format!("Threw `{}`", quoted(first))
         }
     }
 }
@@ -180,16 +184,16 @@ mod tests {
         let covered = "TimeoutError: locator.click: Timeout 900ms exceeded.\nCall log:\n  - waiting for getByRole('button', { name: 'Pay' })\n    - locator resolved to <button>Pay</button>\n      - <div id=\"overlay\"></div> intercepts pointer events\n";
         assert_eq!(
             told(covered, Some("getByRole('button', { name: 'Pay' })"), Some(None)),
-            "`getByRole('button', { name: 'Pay' })` was covered by `div#overlay`; it last passed in run 41; no recorded request failed."
+            "`getByRole('button', { name: 'Pay' })` was covered by `div#overlay`. Last passed in run 41. No failed requests."
         );
         let wrong = "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"Total: 13.00\"\nReceived: \"Total: 12.50\"\nTimeout:  600ms\n\nCall log:\n  - Expect \"toHaveText\" getByTestId('total') with timeout 600ms\n    3 × locator resolved to <p data-testid=\"total\">Total: 12.50</p>\n";
         assert_eq!(
             told(wrong, Some("getByTestId('total')"), None),
-            "`toHaveText` of `getByTestId('total')` expected `\"Total: 13.00\"` and got `\"Total: 12.50\"`; it last passed in run 41."
+            "`toHaveText` of `getByTestId('total')` expected `\"Total: 13.00\"`, received `\"Total: 12.50\"`. Last passed in run 41."
         );
         assert_eq!(
             told("Error: boom `x`\n    at a.ts:1:2", None, Some(Some(("POST /api/cart", 503)))),
-            "It threw `Error: boom x`; it last passed in run 41; `POST /api/cart` answered 503."
+            "Threw `Error: boom x`. Last passed in run 41. `POST /api/cart` answered 503."
         );
     }
 }

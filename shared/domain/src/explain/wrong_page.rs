@@ -33,9 +33,9 @@ pub enum OtherPage {
 impl fmt::Display for OtherPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Error(path, status) => write!(f, "the page `{path}` answered {status}"),
-            Self::Login(path) => write!(f, "the page was the login page `{path}`"),
-            Self::Elsewhere(path) => write!(f, "the page was another one, `{path}`"),
+            Self::Error(path, status) => write!(f, "The page `{path}` answered {status}"),
+            Self::Login(path) => write!(f, "The page was the login page `{path}`"),
+            Self::Elsewhere(path) => write!(f, "The page was another one, `{path}`"),
         }
     }
 }
@@ -50,7 +50,7 @@ pub fn other_page(failing: &Evidence, passed: Option<&Evidence>) -> Option<Other
     }
     let passed = passed?;
     let loaded: BTreeSet<String> = documents(passed).map(|request| path_of(&request.url)).collect();
-    let is_named = |evidence: &Evidence| evidence.steps.iter().any(|step| step.title.contains(&path));
+    let is_named = |evidence: &Evidence| evidence.steps.iter().any(|step| step.full_title().contains(&path));
     let ended_there = passed.page_state.as_ref().is_some_and(|state| path_of(&state.url) == path);
     // A page that the test asks for itself is the one it means.
     let is_meant =
@@ -108,11 +108,11 @@ mod tests {
         let told = |path: &str, documents: &[(&str, i64)]| judged(&on(path, documents, click));
         assert_eq!(told("/orders/8", &[("/orders/8", 200)]), None, "another order");
         let error = told("/cart", &[("/cart", 200), ("/cart", 503)]);
-        assert_eq!(error.as_deref(), Some("the page `/cart` answered 503"));
+        assert_eq!(error.as_deref(), Some("The page `/cart` answered 503"));
         let login = told("/account/login", &[("/cart", 302)]);
-        assert_eq!(login.as_deref(), Some("the page was the login page `/account/login`"));
+        assert_eq!(login.as_deref(), Some("The page was the login page `/account/login`"));
         let elsewhere = told("/sold-out", &[("/sold-out", 200)]);
-        assert_eq!(elsewhere.as_deref(), Some("the page was another one, `/sold-out`"));
+        assert_eq!(elsewhere.as_deref(), Some("The page was another one, `/sold-out`"));
         assert_eq!(told("/sold-out", &[("/cart", 200)]), None, "without loading anything");
         let asked = on("/login", &[("/login", 200)], "page.goto(/login)");
         assert_eq!(judged(&asked), None, "the test went there itself");
