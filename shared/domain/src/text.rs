@@ -17,7 +17,9 @@ pub struct InvalidUtf8 {
 }
 
 /// Prepares a JSON text for parsing: `\u0000` and escapes of lone surrogates
-/// become `\ufffd`, in place. A byte order mark at the start is blanked.
+/// become `\ufffd`, in place. Halves of a pair that colour codes stand between
+/// are brought together: differences are marked by code unit, so only a half of
+/// an emoji may be marked. A byte order mark at the start is blanked.
 /// Everything else, broken JSON included, is left for the parser to judge.
 ///
 /// # Errors
@@ -41,12 +43,51 @@ pub fn repair_json_text(mut bytes: Vec<u8>) -> Result<String, InvalidUtf8> {
             at += 12;
             continue;
         }
+        if is_high_surrogate(unit)
+            && let Some(codes) = colours_before_half(&bytes, at + 6)
+        {
+            let low = at + 6 + codes.length;
+            if codes.ends_mark {
+                bytes[at + 6..low + 6].rotate_left(codes.length);
+            } else {
+                bytes[at..low].rotate_left(6);
+                at += codes.length;
+            }
+            at += 12;
+            continue;
+        }
         if unit == 0 || is_high_surrogate(unit) || is_low_surrogate(unit) {
             bytes[at..at + 6].copy_from_slice(b"\\ufffd");
         }
         at += 6;
     }
     String::from_utf8(bytes).map_err(|error| InvalidUtf8 { position: error.utf8_error().valid_up_to() })
+}
+
+/// Escaped colour codes in a JSON text.
+struct Colours {
+    length: usize,
+    /// Whether the first of them ends a mark rather than begins one.
+    ends_mark: bool,
+}
+
+/// The colour codes at a place, when the second half of a surrogate pair
+/// follows them.
+fn colours_before_half(bytes: &[u8], begin: usize) -> Option<Colours> {
+    const ENDS: [&[u8]; 5] = [b"0", b"22", b"27", b"39", b"49"];
+    let mut at = begin;
+    let mut ends_mark = None;
+    while escaped_unit(bytes, at) == Some(0x1b) && bytes.get(at + 6) == Some(&b'[') {
+        let parameters = &bytes[at + 7..];
+        let length = parameters.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
+        if parameters.get(length) != Some(&b'm') {
+            return None;
+        }
+        ends_mark.get_or_insert_with(|| ENDS.contains(&&parameters[..length]));
+        at += 7 + length + 1;
+    }
+    let is_half = escaped_unit(bytes, at).is_some_and(is_low_surrogate);
+    ends_mark.filter(|_| is_half).map(|ends_mark| Colours { length: at - begin, ends_mark })
 }
 
 /// Reads JSON that somebody sent beside other things; `None` when it cannot be
@@ -313,6 +354,9 @@ mod tests {
             (r#""\ud83d""#, r#""\ufffd""#),
             (r#""\uDE00x""#, r#""\ufffdx""#),
             (r#""\ud83d\ud83d\ude00""#, r#""\ufffd\ud83d\ude00""#),
+            (r#""\ud83d\u001b[7m\ude00\u001b[27m""#, r#""\u001b[7m\ud83d\ude00\u001b[27m""#),
+            (r#""\u001b[7m\ud83d\u001b[27m\ude00""#, r#""\u001b[7m\ud83d\ude00\u001b[27m""#),
+            (r#""\ud83d\u001b[7m""#, r#""\ufffd\u001b[7m""#),
             (r#""\ud83d\n\ude00""#, r#""\ufffd\n\ufffd""#),
         ] {
             assert_eq!(repaired(given), expected, "{given}");
