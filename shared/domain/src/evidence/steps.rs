@@ -1,5 +1,7 @@
 //! What a test did: its steps and the events of its timeline.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::url_text::redact_queries;
@@ -22,6 +24,10 @@ pub struct Step {
     /// What the step did, ≤ 500 characters.
     #[serde(deserialize_with = "lenient::text")]
     pub title: String,
+    /// What it did it to, such as a locator, where Playwright says that apart
+    /// from the title, ≤ 500 characters.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient::optional_text")]
+    pub subtitle: Option<String>,
     /// Milliseconds.
     #[serde(deserialize_with = "lenient::duration")]
     pub duration: i64,
@@ -69,6 +75,17 @@ impl Step {
         self.error = None;
         self.failed = false;
         self.skipped = true;
+    }
+
+    /// Title and subtitle as one text.
+    #[must_use]
+    pub fn full_title(&self) -> Cow<'_, str> {
+        match &self.subtitle {
+            Some(subtitle) if !self.title.contains(subtitle.as_str()) => {
+                Cow::Owned(format!("{} {subtitle}", self.title))
+            }
+            _ => Cow::Borrowed(&self.title),
+        }
     }
 
     /// Whether it waited for a fixed time, whatever the page did: that is how the
@@ -192,6 +209,8 @@ pub(super) fn bounded_steps(mut steps: Vec<Step>, max: usize) -> Vec<Step> {
     steps.truncate(max);
     for step in &mut steps {
         bound_title(&mut step.title);
+        step.subtitle.take_if(|subtitle| subtitle.trim().is_empty());
+        step.subtitle.iter_mut().for_each(bound_title);
         step.location.iter_mut().for_each(tidy_location);
         step.error.take_if(|error| error.message.is_empty());
         if let Some(error) = &mut step.error {
