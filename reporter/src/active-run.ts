@@ -3,11 +3,12 @@
  * batch where streaming did not work, kept on disk where that did not work either.
  */
 import os from 'node:os';
-import type { FullConfig, FullResult, Suite, TestCase, TestResult, TestStep } from '@playwright/test/reporter';
+import type { FullConfig, FullResult, Suite, TestCase, TestError, TestResult, TestStep } from '@playwright/test/reporter';
 import { attemptOf, attemptsOf, keyOf, type Attempt, type RunOutcome } from './attempts';
 import { takeCaptures, type CaptureStore } from './captures';
 import { detectCi } from './ci';
 import { createClient, deadlineIn, deadlineWithin, isTransient, type Deadline } from './client';
+import { recordsTrace, watchCutOff } from './cut-off';
 import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './delivery';
 import { advice } from './failure';
 import { filesOf } from './files';
@@ -50,6 +51,7 @@ export interface ActiveRun {
   stepBegan(test: TestCase, result: TestResult, step: TestStep): void;
   stepEnded(test: TestCase, result: TestResult, step: TestStep): void;
   testEnded(test: TestCase, result: TestResult): void;
+  errorCame(error: TestError): void;
   /** Every test is done: gets all of it to the service. */
   end(result: FullResult): Promise<void>;
   /** Reports that are complete by now. */
@@ -104,7 +106,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   });
 
   let haveTestsBegun = false;
-  let isOver = false;
+  const cutOff = watchCutOff();
   let changes = 0;
   let ended: RunFields | undefined;
   let delivered: DeliveredRun | undefined;
@@ -272,24 +274,28 @@ export function beginRun(parts: RunParts): ActiveRun {
       if (event) live.animate(event);
     },
     testEnded(test, result) {
-      // A test that a global timeout cut off may still end while the run is sent; Playwright counts it no more.
-      if (isOver) return;
-      run.ended.add(result);
-      changes++;
       const captured = takeCaptures(result);
       if (captured) captures.set(result, captured);
+      // Playwright counts it no more; its files are sent with the run.
+      if (cutOff.isNear) return cutOff.testEnded(result);
+      run.ended.add(result);
+      changes++;
       const attempt = attemptOf(run, test, result);
       // Why it did not run may be known only when the run is over; what is not queued yet is queued then.
       if (attempt.status !== 'didnotrun' || attempt.blockedBy !== undefined) queue(attempt);
     },
+    errorCame: cutOff.errorCame,
     async end(result) {
-      isOver = true;
       run.result = {
         status: result.status,
         // A merged report begins when its tests did, a registered run when it was registered.
         startTime: handover ? run.result.startTime : result.startTime ?? run.result.startTime,
         duration: result.duration ?? Date.now() - startedAtMs,
       };
+      const unfinished = await withinBudget((deadline) => cutOff.settle(run, result.status, deadline.remainingMs()));
+      for (const { title } of unfinished.filter(recordsTrace)) {
+        log.warn(`"${title}" was cut off and wrote no trace in time, so none was sent`);
+      }
       const all = ended = runFields(fields, run, await metadata(true));
       delivered = await withinBudget((deadline) => deliver(all, deadline));
       if (!delivered) return;

@@ -63,7 +63,10 @@ export class CallboardReporter implements Reporter {
 
   /** Only newer Playwright says in which worker it happened. */
   onError(error: TestError, worker?: unknown): void {
-    this.guard('taking an error', () => this.runErrors.add(error, worker !== undefined));
+    this.guard('taking an error', () => {
+      this.runErrors.add(error, worker !== undefined);
+      this.run?.errorCame(error);
+    });
   }
 
   async onEnd(result: FullResult): Promise<void> {

@@ -63,7 +63,7 @@ export function collectRunErrors(): RunErrors {
         };
       });
       // In the place of the last one, as the service keeps no more.
-      if (left > 0) read.splice(MAX_ERRORS - 1, 1, { message: `and ${left + 1} more errors outside of the tests` });
+      if (left > 0) read.splice(MAX_ERRORS - 1, 1, { message: `and ${left + 1} more errors outside tests` });
       return read;
     },
   };
@@ -95,7 +95,7 @@ export function reasonsOf(errors: readonly RunError[], status: FullResult['statu
 
 function headline({ message, location, phase }: RunError): string {
   const named = NAMED.find(([sentence]) => sentence.test(message))?.[1];
-  const title = named ?? (phase ? TITLES[phase] : 'Error outside of the tests');
+  const title = named ?? (phase ? TITLES[phase] : 'Error outside tests');
   const said = message.split('\n').find((line) => line.trim() !== '')?.trim().replace(/^Error: /, '') ?? '';
   return `${title}: ${said}${location ? ` (${location})` : ''}`;
 }

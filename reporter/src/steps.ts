@@ -12,6 +12,8 @@ type FlatCategory =
 
 export interface FlatStep {
   title: string;
+  /** What the step is about, such as a locator, where Playwright says that apart from the title (1.63). */
+  subtitle?: string;
   duration: number;
   category: FlatCategory;
   error?: { message: string };
@@ -126,7 +128,8 @@ function flatStep({ step, duration, failed, skip }: TimedStep): FlatStep {
   const { error, location } = step;
   const params = paramsOf(step);
   return {
-    title: titleOf(step),
+    title: titleFor(step).slice(0, TITLE_MAX_CHARS),
+    ...(step.subtitle ? { subtitle: step.subtitle.slice(0, TITLE_MAX_CHARS) } : {}),
     duration,
     category: flatCategory(step),
     ...(failed ? { failed } : {}),
@@ -207,7 +210,7 @@ function isFixedWait(step: TestStep): boolean {
   return step.category === 'pw:api' && /waitForTimeout|^wait for timeout/i.test(step.title);
 }
 
-/** Newer Playwright splits "Click" and "getByRole('button')" into title and subtitle. */
+/** As one text: newer Playwright splits "Click" and "getByRole('button')" into title and subtitle. */
 function titleOf(step: TestStep): string {
   const { title: own, subtitle } = step;
   const title = subtitle && !own.includes(subtitle) ? `${own} ${subtitle}` : own;

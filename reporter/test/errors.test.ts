@@ -29,7 +29,7 @@ test('skipped steps and hooks that skip are not failed', () => {
       step({ annotations: [{ type: 'skip', description: 'needs a beta account' }] }),
       step({ category: 'hook', error: { message: 'Error: Test is skipped: no env' } }),
       step({ error: { message: 'Error: no' } }),
-      step({ params: { sku: 42, apiToken: 'x' } } as Partial<TestStep>),
+      step({ title: 'adds to the cart', subtitle: 'SKU 42', params: { sku: 42, apiToken: 'x' } } as Partial<TestStep>),
     ],
   } as unknown as TestResult);
   assert.deepEqual(steps.map(({ skipped, skipReason, failed, error }) => ({ skipped, skipReason, failed, error })), [
@@ -39,5 +39,6 @@ test('skipped steps and hooks that skip are not failed', () => {
     { skipped: undefined, skipReason: undefined, failed: undefined, error: undefined },
   ]);
   assert.deepEqual(stepEvents.map(({ status }) => status), ['skipped', 'skipped', 'failed', 'passed']);
+  assert.deepEqual([steps[3]!.title, steps[3]!.subtitle, stepEvents[3]!.title], ['adds to the cart', 'SKU 42', 'adds to the cart SKU 42']);
   assert.equal(steps[3]!.params, '{"sku":42,"apiToken":"<redacted>"}');
 });
