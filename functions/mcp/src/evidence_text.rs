@@ -125,7 +125,8 @@ pub(crate) fn steps(evidence: &Evidence) -> Vec<Entry> {
         let params = step.params.as_deref().map(|params| format!(" {params}")).unwrap_or_default();
         let location = step.location.as_deref().map(|place| format!(" at {place}")).unwrap_or_default();
         let error = step.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
-        let title = shortened(&step.title, STEP_TITLE_CHARS);
+        let full_title = step.full_title();
+        let title = shortened(&full_title, STEP_TITLE_CHARS);
         Entry {
             text: format!("{title}{params} ({} ms){failed}{skipped}{location}{error}", step.duration),
             has_failed,

@@ -130,6 +130,8 @@ pub(crate) struct ExecutionLine {
     duration: i64,
     retries: i64,
     error: Option<String>,
+    /// Why its author skipped it.
+    skip_reason: Option<String>,
     cluster_id: Option<i64>,
     browser: Option<String>,
 }
@@ -147,6 +149,7 @@ impl From<ExecutionItem> for ExecutionLine {
             duration: item.duration,
             retries: item.retries,
             error: short_error(item.error),
+            skip_reason: item.skip_reason,
             cluster_id: item.cluster_id,
         }
     }

@@ -161,6 +161,14 @@ impl Annotation {
     }
 }
 
+/// Why a test was skipped, as its annotations say: the last of several, which
+/// is what the test itself said.
+#[must_use]
+pub fn skip_reason(annotations: &[Annotation]) -> Option<&str> {
+    let skips = annotations.iter().filter(|one| matches!(one.kind.trim(), "skip" | "fixme"));
+    skips.filter_map(|one| one.description.as_deref()).rfind(|reason| !reason.trim().is_empty())
+}
+
 /// Keeps the first 50 annotations that have a type, within their bounds.
 #[must_use]
 pub fn bounded_annotations(mut annotations: Vec<Annotation>) -> Vec<Annotation> {

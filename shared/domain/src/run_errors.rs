@@ -159,7 +159,7 @@ impl RunError {
     /// The error in one line, which says when it happened.
     #[must_use]
     pub fn headline(&self) -> String {
-        let title = self.phase.map_or("Error outside of the tests", ErrorPhase::title);
+        let title = self.phase.map_or("Error outside tests", ErrorPhase::title);
         let said = first_line_summary(&self.message, MAX_HEADLINE_CHARS);
         // Other texts go on behind it.
         let said = said.strip_prefix("Error: ").unwrap_or(&said).trim().trim_end_matches('.');
@@ -255,7 +255,7 @@ mod tests {
                 json!("Testing stopped early after 1 maximum allowed failures."),
                 "Stopped at the maximum of failures: Testing stopped early after 1 maximum allowed failures",
             ),
-            (json!("boom"), "Error outside of the tests: boom"),
+            (json!("boom"), "Error outside tests: boom"),
         ] {
             assert_eq!(read(json!([sent]))[0].headline(), expected);
         }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::annotations::LinkTarget;
+use callboard_domain::evidence::skip_reason;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::ExecutionFlags as Flags;
@@ -482,7 +483,13 @@ pub async fn detail(
     };
     let shown = told.as_ref().map(|(evidence, attempt)| crate::evidence::shown(evidence, *attempt, parts));
     let (evidence, sizes) = shown.unzip();
+    let annotations =
+        told.as_ref().map(|(evidence, _)| serde_json::to_value(&evidence.annotations).unwrap_or_default());
     let told = told.map(|(evidence, _)| evidence).unwrap_or_default();
+    // Rows that were written before the reason had a field have it among the annotations.
+    if item.status == TestStatus::Skipped && item.skip_reason.is_none() {
+        item.skip_reason = skip_reason(&told.annotations).map(str::to_owned);
+    }
     item.error = told.error.or(item.error);
     let (traces, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.kind == FileKind::Trace);
     Ok(ExecutionDetail {
@@ -491,7 +498,7 @@ pub async fn detail(
         project: ProjectRef::of(&owner),
         run: RunBrief::of(&run),
         attempts: decision.attempts.iter().map(attempt_view).collect(),
-        annotations: serde_json::to_value(told.annotations).unwrap_or_default(),
+        annotations,
         test_meta: TestMetaView::of(&case.meta),
         blocked_by_execution,
         blocks,

@@ -314,6 +314,7 @@ struct Replayed {
     started_at: Option<i64>,
     browser: Value,
     did_not_run_reason: Option<String>,
+    skip_reason: Option<String>,
     blocked_by: Option<String>,
     #[serde(skip)]
     is_whole: bool,
@@ -353,6 +354,7 @@ impl Replayed {
             started_at: item.started_at.map(Timestamp::millis),
             browser: json!({ "projectName": item.browser_project, "browserName": item.browser_name }),
             did_not_run_reason: item.did_not_run_reason,
+            skip_reason: item.skip_reason,
             blocked_by: item.blocked_by,
         }
     }

@@ -52,6 +52,7 @@ mod rows;
 mod search;
 mod secrets;
 mod security;
+mod skips;
 mod statements;
 mod store;
 mod test_functions;

@@ -168,7 +168,7 @@ fn cases() -> Vec<Case> {
             name: "errors in a run that says it passed",
             submission: red("errors in a run that says it passed", "passed", json!(["boom"]), passing()),
             status: "failed",
-            reason: "Error outside of the tests: boom",
+            reason: "Error outside tests: boom",
             rules: &["run-errors"],
             badge: "failing",
         },
@@ -406,7 +406,7 @@ async fn the_errors_of_every_shard_count_once_and_those_of_a_lost_one_only_until
             .collect();
         let expected = [("one", 1), ("two\u{fffd}", 1), ("one", 2), ("three", 2)];
         assert_eq!(found, expected.map(|(message, index)| [json!(message), json!(index)]));
-        assert_eq!(shown["statusReason"], "Error outside of the tests: one (and 3 more errors)");
+        assert_eq!(shown["statusReason"], "Error outside tests: one (and 3 more errors)");
         let listed = client.json("/api/test-runs").await.expect("runs");
         assert_eq!(listed["items"][0]["statusReason"], shown["statusReason"]);
 

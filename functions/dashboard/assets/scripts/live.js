@@ -225,13 +225,13 @@ function followRun() {
   const refresh = refresher(REFRESH_MS, () => {
     if (isOver) panel.remove();
   });
-  const progress = ({ totalTests, plannedTests, shardsFinished }) => {
+  const progress = ({ totalTests, repetitions = totalTests, plannedTests, shardsFinished }) => {
     if (!Number.isInteger(totalTests)) return;
-    const planned = Math.max(plannedTests ?? 0, totalTests);
-    setText(part('done'), grouped(totalTests));
+    const planned = Math.max(plannedTests ?? 0, repetitions);
+    setText(part('done'), grouped(repetitions));
     if (plannedTests) {
       setText(part('planned'), grouped(planned));
-      Object.assign(part('bar'), { max: planned, value: totalTests });
+      Object.assign(part('bar'), { max: planned, value: repetitions });
     }
     setText(part('shards'), String(shardsFinished));
   };

@@ -12,7 +12,7 @@ use crate::filters;
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Tests with a result.
+    /// Tests with a result; Playwright plans each repetition of a test.
     pub done: i64,
     /// Tests there will be, as far as that is known.
     pub planned: Option<i64>,
@@ -21,7 +21,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// The progress of a run; none of one that is over.
     pub(crate) fn of(run: &RunItem) -> Option<Self> {
-        let done = run.brief.totals.total_tests;
+        let done = run.repetitions;
         let planned = run.planned_tests.filter(|planned| *planned > 0).map(|planned| planned.max(done));
         (!run.brief.status.is_final()).then_some(Self { done, planned })
     }
@@ -30,7 +30,7 @@ impl Progress {
     /// on, or that broke off.
     pub(crate) fn planned_of(run: &RunItem) -> Option<i64> {
         let is_whole = matches!(run.brief.status, RunStatus::Passed | RunStatus::Failed);
-        run.planned_tests.filter(|planned| !is_whole && *planned > run.brief.totals.total_tests)
+        run.planned_tests.filter(|planned| !is_whole && *planned > run.repetitions)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
-use callboard_query::shapes::Totals;
+use callboard_query::shapes::{RunItem, Totals};
 
 use crate::filters;
 use crate::outcome::Tone;
@@ -43,9 +43,15 @@ impl OutcomeBar {
         Self::of_planned(totals, 0)
     }
 
-    /// The bar of a run that goes on or broke off: what is planned and has no
-    /// result stays empty.
-    pub(crate) fn of_planned(totals: &Totals, planned: i64) -> Self {
+    /// The bar of a run. Of one that goes on or broke off, what is planned and
+    /// has no result stays empty; plans count every repetition of a test.
+    pub(crate) fn of_run(run: &RunItem, planned: Option<i64>) -> Self {
+        let totals = &run.brief.totals;
+        let repeated = run.repetitions - totals.total_tests;
+        Self::of_planned(totals, planned.map_or(0, |planned| planned - repeated))
+    }
+
+    fn of_planned(totals: &Totals, planned: i64) -> Self {
         let counts = counts(totals);
         let spoken: Vec<String> = counts
             .iter()

@@ -43,7 +43,7 @@ impl RunTable {
             let planned = Progress::planned_of(&run);
             let is_open = !run.brief.status.is_final();
             Row {
-                bar: OutcomeBar::of_planned(&run.brief.totals, planned.unwrap_or_default()),
+                bar: OutcomeBar::of_run(&run, planned),
                 elapsed: is_open.then(|| (now.millis() - run.brief.start_time.millis()).max(0)),
                 planned,
                 troubles: counts(&run.brief.totals)

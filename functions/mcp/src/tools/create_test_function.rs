@@ -43,7 +43,7 @@ static SOURCE: [Parameter; 4] = [
 pub(super) static TOOL: Tool = Tool {
     name: "create_test_function",
     title: "Store test function",
-    description: "Checks and stores a page-object method, helper or fixture of the suite for reuse. Texts of steps may \
+    description: "Validates and stores a page-object method, helper or fixture of the suite for reuse. Texts of steps may \
                   hold {{param}}; paramSources say which part of a step a parameter stands for. Nothing is executed. \
                   Needs the reporter role.",
     group: Group::Triage,

@@ -16,7 +16,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "get_cluster_diagnosis",
     title: "Get diagnosis",
     description: "The diagnosis of a failure cluster, if there is one: category, root cause, evidence, suggested fix. \
-                  diagnosis is null until run_cluster_diagnosis made one.",
+                  diagnosis is null until run_cluster_diagnosis has run.",
     group: Group::Clusters,
     roles: Roles::ALL,
     hints: Hints::READ,

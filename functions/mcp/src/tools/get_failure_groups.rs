@@ -20,7 +20,7 @@ pub(super) static TOOL: Tool = Tool {
     title: "Failure groups",
     description: "Failures of one run by cause, the largest group first, with some cases of each; flaky ones passed at a \
                   later attempt. isNew: this run was the first to show it. Failures without a cluster form one last group. \
-                  statusReason and runErrors: what made the run red beside its tests.",
+                  statusReason and runErrors: what made the run fail besides its tests.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,

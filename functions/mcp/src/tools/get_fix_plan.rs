@@ -17,7 +17,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "get_fix_plan",
     title: "Get fix plan",
     description: "What to do about a failure cluster: edits that heal its locators as unified diffs, the failing \
-                  tests, their owner, and the command that shows whether the repair holds.",
+                  tests, their owner, and the command that verifies the fix.",
     group: Group::Clusters,
     roles: Roles::ALL,
     hints: Hints::READ,

@@ -20,8 +20,8 @@ pub(super) static TOOL: Tool = Tool {
     name: "get_network_requests",
     title: "Network requests",
     description: "Endpoints the tests of a run called, the least reliable first: counts by status, error rate, \
-                  durations, tests and backend logs. Only captured requests count: failing and slow ones. Status 0 \
-                  is no answer.",
+                  durations, tests and backend logs. Only captured requests count: failing and slow ones. Status 0: \
+                  no response.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,

@@ -18,8 +18,8 @@ use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 pub(super) static TOOL: Tool = Tool {
     name: "get_run",
     title: "Get run",
-    description: "One run: its status, what made it red beside its tests (statusReason, runErrors), totals of the whole \
-                  run (passed includes flaky), and its failed executions. \
+    description: "One run: its status, what made it fail besides its tests (statusReason, runErrors), totals (passed \
+                  includes flaky; total counts tests, repetitions every --repeat-each), and its failed executions. \
                   statusFilter=flaky or all shows others. Gives executionIds for get_test_run_case.",
     group: Group::Runs,
     roles: Roles::ALL,
@@ -56,6 +56,8 @@ enum Filter {
 struct Output {
     #[serde(flatten)]
     run: RunLine,
+    /// How often its tests ran, each repetition of `--repeat-each` counted, as Playwright counts; total counts tests.
+    repetitions: i64,
     run_errors: Vec<RunErrorLine>,
     project_name: String,
     playwright_version: Option<String>,
@@ -92,6 +94,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         project_name: run.project_name.clone(),
         playwright_version: run.playwright_version.clone(),
         reporter_version: run.reporter_version.clone(),
+        repetitions: run.repetitions,
         run: run.into(),
         run_errors: run_errors.into_iter().map(RunErrorLine::from).collect(),
         filter: input.status_filter,

@@ -24,8 +24,8 @@ const IMBALANCE: f64 = 0.5;
 pub(super) static TOOL: Tool = Tool {
     name: "get_run_insights",
     title: "Run insights",
-    description: "What is remarkable about a run: new regressions, recurrences, recovered, newly flaky, slow and \
-                  changed tests, worker imbalance, new failure clusters and known causes. Without a baseline comparing fields are absent.",
+    description: "Highlights of a run: new regressions, recurrences, recovered, newly flaky, slow and \
+                  changed tests, worker imbalance, new failure clusters and known causes. Without a baseline, comparison fields are absent.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,

@@ -83,6 +83,8 @@ struct Row {
     duration: i64,
     retries: i64,
     error: Option<String>,
+    /// Why its author skipped it.
+    skip_reason: Option<String>,
     #[schema(value_type = String)]
     started_at: Timestamp,
     branch: Option<String>,
@@ -164,6 +166,7 @@ impl From<ExecutionWithRun> for Row {
             duration: execution.duration,
             retries: execution.retries,
             error: short_error(execution.error),
+            skip_reason: execution.skip_reason,
             started_at: execution.started_at.unwrap_or(found.run.start_time),
             branch: found.run.branch,
         }

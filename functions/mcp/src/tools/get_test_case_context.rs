@@ -32,8 +32,8 @@ const RAW_ERROR_CHARS: usize = 1_500;
 pub(super) static TOOL: Tool = Tool {
     name: "get_test_case_context",
     title: "Get evidence text",
-    description: "What an execution left behind as one text: error, steps, source, requests, console, page, output, \
-                  attempts, the weightiest first. Of a flaky one, of the attempt that failed.",
+    description: "Everything captured of an execution as one text: error, steps, source, requests, console, page, output, \
+                  attempts, most important first. For a flaky one, its failed attempt.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,

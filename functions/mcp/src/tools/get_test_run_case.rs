@@ -84,11 +84,15 @@ struct Output {
     /// The attempt that error and parts are of, where there are several.
     evidence_retry: Option<u64>,
     error: Option<String>,
+    /// Why its author skipped the test.
+    skip_reason: Option<String>,
+    /// Why it did not run.
+    did_not_run_reason: Option<String>,
     cluster_id: Option<i64>,
     worker_index: Option<i64>,
     browser: Option<String>,
-    #[schema(value_type = Vec<Object>)]
-    annotations: Value,
+    #[schema(value_type = Option<Vec<Object>>)]
+    annotations: Option<Value>,
     #[schema(value_type = Option<String>)]
     started_at: Option<Timestamp>,
     slowest_step: Option<String>,
@@ -127,6 +131,8 @@ struct Attempt {
     duration: i64,
     #[schema(value_type = Option<String>)]
     started_at: Option<Timestamp>,
+    /// What failed in it, in one line.
+    error: Option<String>,
 }
 
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
@@ -175,6 +181,8 @@ impl Output {
             attempts: detail.attempts.into_iter().map(Attempt::from).collect(),
             evidence_retry: attempt.and_then(|attempt| attempt["retry"].as_u64()),
             error: error.map(|error| shortened(&error, ERROR_CHARS).into_owned()),
+            skip_reason: item.skip_reason,
+            did_not_run_reason: item.did_not_run_reason,
             cluster_id: item.cluster_id,
             worker_index: item.worker_index,
             annotations: detail.annotations,
@@ -207,6 +215,7 @@ impl From<AttemptView> for Attempt {
             status: view.status,
             duration: view.duration,
             started_at: view.started_at,
+            error: view.error,
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "list_failed_cases",
     title: "List failed executions",
     description: "Failed and timed out executions of a project, newest first, each with its error and run. \
-                  With runId only those of that run, and first what made it red beside its tests (run.statusReason, run.runErrors).",
+                  With runId only those of that run, and first what made it fail besides its tests (run.statusReason, run.runErrors).",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,

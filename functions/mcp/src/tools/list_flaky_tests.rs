@@ -15,8 +15,8 @@ use crate::tool::{Answer, Asked, Group, Hints, Tool};
 pub(super) static TOOL: Tool = Tool {
     name: "list_flaky_tests",
     title: "List flaky tests",
-    description: "Tests of a project that fail by chance, most probable first. flakyScore is 100 times the \
-                  probability; the counts are its evidence. Broken and repaired tests are not listed.",
+    description: "Flaky tests of a project, highest probability first. flakyScore is 100 times the \
+                  probability; the counts are its evidence. Tests that broke and were fixed are not listed.",
     group: Group::Runs,
     roles: Roles::ALL,
     hints: Hints::READ,

@@ -13,7 +13,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "run_cluster_diagnosis",
     title: "Run diagnosis",
     description: "Asks the configured model why the tests of a cluster fail. Needs the reporter role. \
-                  A diagnosis that is there is answered as it is unless force.",
+                  Returns an existing diagnosis unless force=true.",
     group: Group::Triage,
     roles: Roles::REPORTING,
     hints: Hints::WRITE_ELSEWHERE,

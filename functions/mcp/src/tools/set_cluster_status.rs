@@ -16,8 +16,8 @@ use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 pub(super) static TOOL: Tool = Tool {
     name: "set_cluster_status",
     title: "Set cluster status",
-    description: "Marks a failure cluster as open, resolved or ignored, with a note of at most 2,000 characters. A note \
-                  that is not given is kept, an empty one is cleared. Needs the reporter role.",
+    description: "Marks a failure cluster as open, resolved or ignored, with a note of at most 2,000 characters. Omitting note \
+                  keeps it, an empty one clears it. Needs the reporter role.",
     group: Group::Triage,
     roles: Roles::REPORTING,
     hints: Hints::WRITE_ONCE,

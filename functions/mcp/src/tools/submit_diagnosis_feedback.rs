@@ -14,7 +14,7 @@ use crate::tool::{Answer, Asked, Group, Hints, Tool};
 pub(super) static TOOL: Tool = Tool {
     name: "submit_diagnosis_feedback",
     title: "Rate diagnosis",
-    description: "Says whether a diagnosis was right: up, down, or none to take it back. Give diagnosisId or clusterId. \
+    description: "Rates a diagnosis: up, down, or none to clear the vote. Give diagnosisId or clusterId. \
                   Needs the reporter role.",
     group: Group::Triage,
     roles: Roles::REPORTING,

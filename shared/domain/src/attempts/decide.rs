@@ -36,6 +36,8 @@ pub struct Decision {
     pub retries: u32,
     /// How often the test was run from its beginning (`--repeat-each`).
     pub repetitions: usize,
+    /// The same with those repetitions that were planned and did not run.
+    pub all_repetitions: usize,
     /// Earliest start among the attempts that count.
     pub started_at: Option<Timestamp>,
     /// The listed attempts for display: those that count first, by repetition
@@ -148,7 +150,13 @@ impl AttemptSet {
                 .or_else(|| last_fingerprint(&judged, false, &resolved)),
             _ => None,
         };
+        let planned: BTreeSet<u32> = resolved
+            .iter()
+            .filter(|one| one.attempt.generation == newest)
+            .filter_map(|one| one.attempt.repetition)
+            .collect();
         Some(Decision {
+            all_repetitions: judged.len().max(planned.len()),
             fingerprint,
             status,
             flaky,

@@ -90,6 +90,9 @@ pub struct AttemptFacts {
     /// Why the test did not run.
     #[serde(rename = "nr", default, skip_serializing_if = "Option::is_none")]
     pub did_not_run_reason: Option<String>,
+    /// Why its author skipped the test.
+    #[serde(rename = "sr", default, skip_serializing_if = "Option::is_none")]
+    pub skip_reason: Option<String>,
     /// Location of the failing test that blocked this one.
     #[serde(rename = "bb", default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,
@@ -214,6 +217,7 @@ impl AttemptFacts {
             (&mut self.raw_status, &other.raw_status),
             (&mut self.did_not_run_reason, &other.did_not_run_reason),
             (&mut self.blocked_by, &other.blocked_by),
+            (&mut self.skip_reason, &other.skip_reason),
         ] {
             if theirs > mine {
                 mine.clone_from(theirs);

@@ -19,7 +19,7 @@ use super::locators::{LocatorSnapshot, bounded_snapshots};
 use super::meta::{SuiteConfig, TestMeta, tidy, tidy_tags};
 use super::test_case_input::TestCaseInput;
 use super::warnings::{Warning, Warnings, quoted};
-use crate::evidence::{Annotation, Browser, Evidence, fixed_waits_ms, without_secrets};
+use crate::evidence::{Annotation, Browser, Evidence, fixed_waits_ms, skip_reason, without_secrets};
 use crate::failure::Signature;
 use crate::status::TestStatus;
 use crate::text::{cut, cut_key, cut_str, truncate_error};
@@ -36,6 +36,7 @@ const MAX_REPETITION: i64 = 10_000;
 const MAX_BROWSER_CHARS: usize = 200;
 const MAX_STEP_TITLE_CHARS: usize = 500;
 const MAX_REASON_CHARS: usize = 60;
+const MAX_SKIP_REASON_CHARS: usize = 500;
 const MAX_SUMMARY_CHARS: usize = 300;
 /// What two-byte columns of SQL hold.
 const MAX_SMALL: i64 = 32_767;
@@ -136,6 +137,9 @@ pub struct TestCaseEntry {
     /// Why the test did not run, ≤ 60 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub did_not_run_reason: Option<String>,
+    /// Why its author skipped the test, ≤ 500 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_reason: Option<String>,
     /// Normalised location of the failing test that blocked this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,
@@ -317,6 +321,11 @@ impl TestCaseEntry {
             did_not_run_reason: read
                 .text("didNotRunReason", input.did_not_run_reason)
                 .and_then(|reason| tidy(reason, MAX_REASON_CHARS)),
+            skip_reason: read
+                .text("skipReason", input.skip_reason)
+                .or_else(|| skip_reason(&evidence.annotations).map(str::to_owned))
+                .filter(|_| status == TestStatus::Skipped)
+                .and_then(|reason| tidy(reason, MAX_SKIP_REASON_CHARS)),
             blocked_by: read
                 .text("blockedBy", input.blocked_by)
                 .filter(|location| !location.trim().is_empty())

@@ -84,6 +84,8 @@ pub struct TestCaseInput<'a> {
     #[serde(borrow)]
     pub(super) did_not_run_reason: Scalar<'a>,
     #[serde(borrow)]
+    pub(super) skip_reason: Scalar<'a>,
+    #[serde(borrow)]
     pub(super) blocked_by: Scalar<'a>,
     #[serde(borrow)]
     pub(super) slowest_step: Scalar<'a>,

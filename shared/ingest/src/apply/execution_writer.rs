@@ -132,10 +132,12 @@ fn add_to_totals(run: &mut RunRow, changes: &[ExecutionChange]) {
             run.tests_ms -= before.total_duration_ms;
             run.wasted_ms -= before.facts.wasted_ms;
             run.lost_ms -= before.lost_ms();
+            run.extra_repetitions -= before.extra_repetitions;
         }
         run.totals.count(change.after.outcome, 1);
         run.tests_ms += change.after.total_duration_ms;
         run.wasted_ms += change.after.facts.wasted_ms;
         run.lost_ms += change.after.lost_ms();
+        run.extra_repetitions += change.after.extra_repetitions;
     }
 }

@@ -70,14 +70,23 @@ async fn recount(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) 
         feed::keep_until(&mut session, project, run, Timestamp(now.millis() + FEED_AFTER_END_MS)).await?;
     }
     let is_counted = sums.totals.total_tests > 0;
-    let stored = (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms);
-    let counted = (sums.totals, sums.tests_ms, sums.wasted_ms, sums.lost_ms);
-    let checked = if !is_counted && !locked.run.totals_from_rows || stored == counted {
+    let stored = executions::RunSums {
+        totals: locked.run.totals,
+        tests_ms: locked.run.tests_ms,
+        wasted_ms: locked.run.wasted_ms,
+        lost_ms: locked.run.lost_ms,
+        extra_repetitions: locked.run.extra_repetitions,
+    };
+    let checked = if !is_counted && !locked.run.totals_from_rows || stored == sums {
         session.commit().await?;
         Checked::Right
     } else {
-        tracing::warn!(%run, ?stored, ?counted, "the numbers of a run differed from its rows and were repaired");
-        (locked.run.totals, locked.run.tests_ms, locked.run.wasted_ms, locked.run.lost_ms) = counted;
+        tracing::warn!(%run, ?stored, counted = ?sums, "the numbers of a run differed from its rows and were repaired");
+        locked.run.totals = sums.totals;
+        locked.run.tests_ms = sums.tests_ms;
+        locked.run.wasted_ms = sums.wasted_ms;
+        locked.run.lost_ms = sums.lost_ms;
+        locked.run.extra_repetitions = sums.extra_repetitions;
         locked.run.totals_from_rows = true;
         locked.recompute_status(now, None, &ctx.patience);
         locked.close(session, now).await?;

@@ -31,6 +31,8 @@ fn event(kind: &'static str, data: &impl Serialize, is_passing: bool) -> NewEven
 pub struct Progress {
     #[serde(flatten)]
     totals: Totals,
+    /// As the plan counts: every repetition of a test.
+    repetitions: i64,
     planned_tests: Option<i64>,
     shards_finished: i64,
     shard_total: Option<i64>,
@@ -41,6 +43,7 @@ pub struct Progress {
 pub fn progress_of(run: &RunRow) -> Progress {
     Progress {
         totals: run.totals.into(),
+        repetitions: run.totals.total_tests + run.extra_repetitions,
         planned_tests: run.planned_tests,
         shards_finished: run.shards_finished,
         shard_total: run.shard_total,
@@ -156,6 +159,7 @@ struct TestCompleted<'a> {
     started_at: Option<i64>,
     browser: Option<&'a Browser>,
     did_not_run_reason: Option<&'a str>,
+    skip_reason: Option<&'a str>,
     blocked_by: Option<&'a str>,
 }
 
@@ -182,6 +186,7 @@ pub(crate) fn test_completed(row: &ExecutionRow, told: &Told) -> NewEvent {
         started_at: row.started_at.map(Timestamp::millis),
         browser: shown.browser.as_ref(),
         did_not_run_reason: row.facts.did_not_run_reason.as_deref(),
+        skip_reason: row.facts.skip_reason.as_deref(),
         blocked_by: row.facts.blocked_by.as_deref(),
     };
     event("test-completed", &data, false)

@@ -6,7 +6,7 @@ use callboard_domain::bidi::visible;
 use super::{ExportWish, ExportedTest};
 use crate::shapes::RunItem;
 
-const COLUMNS: [&str; 23] = [
+const COLUMNS: [&str; 24] = [
     "id",
     "testCaseId",
     "title",
@@ -30,13 +30,14 @@ const COLUMNS: [&str; 23] = [
     "owner",
     "priority",
     "error",
+    "skipReason",
 ];
 
 /// What tells the run of a test, in tables of several runs.
 const RUN_COLUMNS: [&str; 5] = ["runId", "runStartTime", "branch", "environment", "commit"];
 
 /// The columns of a table of runs.
-const COLUMNS_OF_RUNS: [&str; 23] = [
+const COLUMNS_OF_RUNS: [&str; 24] = [
     "id",
     "startTime",
     "finishedAt",
@@ -60,6 +61,7 @@ const COLUMNS_OF_RUNS: [&str; 23] = [
     "newFlaky",
     "wastedTimeMs",
     "statusReason",
+    "repetitions",
 ];
 
 /// The first line of a table of runs.
@@ -96,6 +98,7 @@ pub(super) fn run(item: &RunItem) -> String {
         number(item.new_flaky),
         item.wasted_time_ms.to_string(),
         text(&brief.status_reason),
+        item.repetitions.to_string(),
     ])
 }
 
@@ -144,6 +147,7 @@ pub(super) fn row(test: &ExportedTest, wish: &ExportWish) -> String {
         text(&item.owner),
         text(&item.priority),
         error.unwrap_or_default(),
+        text(&item.skip_reason),
     ];
     if let Some(run) = &test.run {
         cells.extend([

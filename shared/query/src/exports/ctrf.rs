@@ -172,7 +172,7 @@ pub(super) fn test(test: &ExportedTest, is_first: bool) -> String {
         stop: start.map(|start| start + item.total_duration),
         suite: &item.suite_path,
         trace: error.filter(|error| error.contains('\n')),
-        message: test.error_line.clone(),
+        message: test.error_line.clone().or_else(|| item.skip_reason.clone()),
         line: item.line,
         raw_status: item.status.as_str(),
         tags: &item.tags,

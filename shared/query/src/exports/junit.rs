@@ -136,7 +136,8 @@ pub(super) fn test(test: &ExportedTest) -> String {
         TestStatus::Interrupted => outcome(&mut inside, "error", test),
         TestStatus::Skipped | TestStatus::DidNotRun => {
             inside.push_str("<skipped");
-            let reason = item.did_not_run_reason.as_deref().unwrap_or(item.status.as_str());
+            let reason = item.skip_reason.as_deref().or(item.did_not_run_reason.as_deref());
+            let reason = reason.unwrap_or(item.status.as_str());
             attribute(&mut inside, "message", reason);
             inside.push_str("/>");
         }

@@ -168,7 +168,7 @@ fn line(
 fn failing_step(steps: &[Step]) -> Option<ExplainedStep> {
     let step = steps.iter().rfind(|step| step.failed)?;
     Some(ExplainedStep {
-        title: step.title.clone(),
+        title: step.full_title().into_owned(),
         location: step.location.clone(),
         duration: step.duration,
     })

@@ -101,6 +101,9 @@ pub struct ExecutionItem {
     pub counts: ExecutionCounts,
     /// Why it did not run.
     pub did_not_run_reason: Option<String>,
+    /// Why its author skipped the test.
+    #[schema(example = "waiting for SHOP-12")]
+    pub skip_reason: Option<String>,
     /// Location of the failing test that blocked it.
     pub blocked_by: Option<String>,
     /// Tags of the test.
@@ -207,6 +210,7 @@ impl ExecutionItem {
                 attachments: row.files,
             },
             did_not_run_reason: f.did_not_run_reason.clone(),
+            skip_reason: f.skip_reason.clone(),
             blocked_by: f.blocked_by.clone(),
             tags: case.meta.tags.clone(),
             owner: case.meta.owner.clone(),
@@ -383,9 +387,10 @@ pub struct ExecutionDetail {
     pub cluster: Option<ClusterOfExecution>,
     /// Attempts, oldest first.
     pub attempts: Vec<AttemptView>,
-    /// Annotations of the test.
-    #[schema(value_type = Vec<Object>)]
-    pub annotations: Value,
+    /// Annotations of the test; left out where its evidence was not asked for or is gone.
+    #[schema(value_type = Option<Vec<Object>>, nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
     /// What its authors say about the test.
     pub test_meta: TestMetaView,
     /// The execution that kept it from running.

@@ -151,6 +151,10 @@ pub struct RunItem {
     pub shards_finished: i64,
     /// The run whose shards this one repeats.
     pub rerun_of: Option<i64>,
+    /// How often its tests ran from their beginning, as Playwright counts them: every repetition of `--repeat-each`,
+    /// where `totalTests` counts each test once. The two are equal where nothing was repeated.
+    #[schema(example = 22)]
+    pub repetitions: i64,
     /// Why it does not count as full: `selection` (its client ran a part of the suite), `rerun` (it repeats some
     /// shards) or `fewer-tests` (it had far fewer tests than the full runs before it).
     #[schema(example = "fewer-tests")]
@@ -223,6 +227,7 @@ impl RunItem {
             shard_total: row.shard_total,
             shards_finished: row.shards_finished,
             rerun_of: row.rerun_of.map(RunId::get),
+            repetitions: row.totals.total_tests + row.extra_repetitions,
             partial_reason: partial_reason(row),
             expected_tests: row.expected_tests,
             is_dirty: row.is_dirty,
@@ -244,6 +249,12 @@ impl RunItem {
             updated_at: row.updated_at,
             url: links.run(row.id.get()),
         }
+    }
+
+    /// Whether tests ran more than once from their beginning, as with `--repeat-each`.
+    #[must_use]
+    pub const fn is_repeated(&self) -> bool {
+        self.repetitions > self.brief.totals.total_tests
     }
 }
 

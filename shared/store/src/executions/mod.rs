@@ -46,6 +46,8 @@ pub struct ExecutionRow {
     /// Time its retries cost, ms; `None` in rows that were written before that
     /// was known, which cost what did not decide.
     pub retries_ms: Option<i64>,
+    /// Repetitions of `--repeat-each` beyond the first one.
+    pub extra_repetitions: i64,
     /// Start of the earliest attempt.
     pub started_at: Option<Timestamp>,
     /// What the deciding attempt told.
@@ -87,7 +89,8 @@ macro_rules! columns {
          e.duration, e.total_duration, e.timeout_ms, e.started_at, e.worker_index, e.parallel_index, e.shard_index, \
          e.line, e.col, e.error_summary, e.slowest_step, e.slowest_ms, e.wasted_ms, e.lcp, e.inp, e.ttfb, e.cls_milli, \
          e.n_steps, e.n_console, e.n_network, e.n_traces, e.n_files, e.reason, e.blocked_by, e.raw_status, e.attempts, \
-         e.pack_id, e.pack_offset, e.pack_length, e.fingerprint, e.cluster_id, e.lost_ms"
+         e.pack_id, e.pack_offset, e.pack_length, e.fingerprint, e.cluster_id, e.lost_ms, \
+         e.skip_reason, e.extra_repetitions"
     };
 }
 
@@ -151,7 +154,7 @@ statements! {
     /// Executions of a run by outcome, with their sums.
     SUMS = "SELECT outcome, COUNT(*), CAST(SUM(total_duration) AS BIGINT), CAST(SUM(wasted_ms) AS BIGINT), \
         CAST(SUM(CASE WHEN outcome NOT IN (1, 2, 3) THEN 0 WHEN lost_ms IS NOT NULL THEN lost_ms \
-        WHEN total_duration > duration THEN total_duration - duration ELSE 0 END) AS BIGINT) \
+        WHEN total_duration > duration THEN total_duration - duration ELSE 0 END) AS BIGINT), CAST(SUM(extra_repetitions) AS BIGINT) \
         FROM executions \
         WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 GROUP BY outcome";
     /// Decided executions of a run by where they ran, and those of them with a failing attempt.
@@ -169,12 +172,12 @@ static UPSERT: Bulk = Bulk::new(
     "INSERT INTO executions (id, project_id, run_id, test_case_id, day, lane_id, browser_id, outcome, rank, flags, retries, \
      duration, total_duration, timeout_ms, started_at, worker_index, parallel_index, shard_index, line, col, error_summary, \
      slowest_step, slowest_ms, wasted_ms, lcp, inp, ttfb, cls_milli, n_steps, n_console, n_network, n_traces, n_files, \
-     reason, blocked_by, raw_status, attempts, pack_id, pack_offset, pack_length, fingerprint, cluster_id, lost_ms) \
-     SELECT r.id, $1, $2, r.test_case_id, $3, $4, r.browser_id, r.outcome, r.rank, r.flags, r.retries, r.duration, \
+     reason, blocked_by, raw_status, attempts, pack_id, pack_offset, pack_length, fingerprint, cluster_id, lost_ms, skip_reason, \
+     extra_repetitions) SELECT r.id, $1, $2, r.test_case_id, $3, $4, r.browser_id, r.outcome, r.rank, r.flags, r.retries, r.duration, \
      r.total_duration, r.timeout_ms, r.started_at, r.worker_index, r.parallel_index, r.shard_index, r.line, r.col, \
      r.error_summary, r.slowest_step, r.slowest_ms, r.wasted_ms, r.lcp, r.inp, r.ttfb, r.cls_milli, r.n_steps, \
      r.n_console, r.n_network, 0, 0, r.reason, r.blocked_by, r.raw_status, r.attempts, r.pack_id, r.pack_offset, \
-     r.pack_length, r.fingerprint, r.cluster_id, r.lost_ms FROM",
+     r.pack_length, r.fingerprint, r.cluster_id, r.lost_ms, r.skip_reason, r.extra_repetitions FROM",
     &[
         Column::Int("id"),
         Column::Int("test_case_id"),
@@ -213,6 +216,8 @@ static UPSERT: Bulk = Bulk::new(
         Column::Bytes("fingerprint"),
         Column::Int("cluster_id"),
         Column::Int("lost_ms"),
+        Column::Text("skip_reason"),
+        Column::Int("extra_repetitions"),
     ],
     "WHERE true ON CONFLICT (project_id, day, test_case_id, run_id, browser_id) DO UPDATE SET \
      outcome = excluded.outcome, rank = excluded.rank, flags = excluded.flags, retries = excluded.retries, \
@@ -224,7 +229,8 @@ static UPSERT: Bulk = Bulk::new(
      n_steps = excluded.n_steps, n_console = excluded.n_console, n_network = excluded.n_network, \
      reason = excluded.reason, blocked_by = excluded.blocked_by, raw_status = excluded.raw_status, \
      attempts = excluded.attempts, pack_id = excluded.pack_id, pack_offset = excluded.pack_offset, \
-     pack_length = excluded.pack_length, fingerprint = excluded.fingerprint, cluster_id = excluded.cluster_id, lost_ms = excluded.lost_ms",
+     pack_length = excluded.pack_length, fingerprint = excluded.fingerprint, cluster_id = excluded.cluster_id, lost_ms = excluded.lost_ms, \
+     skip_reason = excluded.skip_reason, extra_repetitions = excluded.extra_repetitions",
 );
 
 pub(crate) static BULKS: &[&Bulk] = &[&UPSERT];
@@ -292,7 +298,9 @@ fn read_from(mut r: Reader<'_>) -> Result<ExecutionRow> {
         _ => None,
     };
     let fingerprint = r.opt_bytes()?.and_then(|bytes| Fingerprint::from_bytes(&bytes));
-    let facts = AttemptFacts { fingerprint, ..facts };
+    let cluster = r.opt_int()?.map(ClusterId);
+    let retries_ms = r.opt_int()?;
+    let facts = AttemptFacts { fingerprint, skip_reason: r.opt_text()?, ..facts };
     Ok(ExecutionRow {
         id: ExecutionId(id),
         project: ProjectId(project),
@@ -312,8 +320,9 @@ fn read_from(mut r: Reader<'_>) -> Result<ExecutionRow> {
         files,
         attempts,
         evidence,
-        cluster: r.opt_int()?.map(ClusterId),
-        retries_ms: r.opt_int()?,
+        cluster,
+        retries_ms,
+        extra_repetitions: r.int()?,
     })
 }
 
@@ -408,6 +417,8 @@ pub async fn upsert(
             f.fingerprint.map(|fingerprint| fingerprint.0.to_vec()).into(),
             execution.cluster.map(ClusterId::get).into(),
             execution.retries_ms.into(),
+            f.skip_reason.clone().into(),
+            execution.extra_repetitions.into(),
         ]);
     }
     let scalars = args![place.project, place.run, place.day, place.lane_id];
@@ -537,6 +548,8 @@ pub struct RunSums {
     pub wasted_ms: i64,
     /// Sum of [`ExecutionRow::lost_ms`].
     pub lost_ms: i64,
+    /// Sum of [`ExecutionRow::extra_repetitions`].
+    pub extra_repetitions: i64,
 }
 
 /// Counts the executions of a run.
@@ -553,6 +566,7 @@ pub async fn sums(session: &mut Session, project: ProjectId, run: RunId) -> Resu
         sums.tests_ms += r.int()?;
         sums.wasted_ms += r.int()?;
         sums.lost_ms += r.int()?;
+        sums.extra_repetitions += r.int()?;
     }
     Ok(sums)
 }

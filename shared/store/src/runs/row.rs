@@ -69,6 +69,8 @@ pub struct RunRow {
     pub is_mass_failure: bool,
     /// Time spent on attempts that did not decide, ms.
     pub lost_ms: i64,
+    /// Repetitions of `--repeat-each` beyond the first one of each test.
+    pub extra_repetitions: i64,
     /// Start by the client's clock.
     pub start_time: Timestamp,
     /// Sort key of all lists.
@@ -149,7 +151,7 @@ macro_rules! select_run {
              pending_status, end_reason, last_activity_at, feed_seq, shard_total, shards_finished, rerun_of, instance_id, \
              label_edited, version, is_green, new_regressions, new_flaky, fixed, quarantined_failed, pinned_at, pinned_by, \
              pin_reason, is_mass_failure, lost_ms, new_clusters, counted_to, uncounted_since, error_count, first_error, \
-             expected_tests, is_dirty FROM test_runs ",
+             expected_tests, is_dirty, extra_repetitions FROM test_runs ",
             $tail
         )
     };
@@ -217,6 +219,7 @@ pub(super) fn read(row: &Row) -> Result<RunRow> {
         first_error: r.opt_text()?,
         expected_tests: r.opt_int()?,
         is_dirty: r.flag()?,
+        extra_repetitions: r.int()?,
     })
 }
 

@@ -17,13 +17,14 @@ statements! {
         pending_status = $21, end_reason = $22, last_activity_at = $23, feed_seq = $24, shards_finished = $25, start_time = $26, \
         is_green = $39, lost_ms = $28, is_mass_failure = $29, \
         next_ordinal = $30, counted_to = $31, uncounted_since = $32, p50_ms = $33, p95_ms = $34, error_count = $35, \
-        first_error = $36, is_full = $37, expected_tests = $38 \
+        first_error = $36, is_full = $37, expected_tests = $38, extra_repetitions = $40 \
         WHERE project_id = $1 AND id = $2 AND status = $27";
     /// Writes what changes with every batch of a run that goes on: the columns no index holds. SQLite writes the indexes of every
     /// column that is named, whether it changes or not.
     ADVANCE = "UPDATE test_runs SET totals_source = $3, total = $4, passed = $5, failed = $6, timedout = $7, interrupted = $8, \
         skipped = $9, didnotrun = $10, flaky = $11, tests_ms = $12, wasted_ms = $13, lost_ms = $14, browsers = $15, updated_at = $16, \
-        version = version + 1, last_activity_at = $17, feed_seq = $18, next_ordinal = $19, counted_to = $20, uncounted_since = $21 \
+        version = version + 1, last_activity_at = $17, feed_seq = $18, next_ordinal = $19, counted_to = $20, uncounted_since = $21, \
+        extra_repetitions = $23 \
         WHERE project_id = $1 AND id = $2 AND status = $22";
     /// Writes what a client told later about its run.
     DESCRIBE = "UPDATE test_runs SET lane_id = $3, branch = $4, environment = $5, label = $6, commit_sha = $7, commit_message = $8, \
@@ -88,7 +89,8 @@ async fn advance(session: &mut Session, run: &RunRow) -> Result<bool> {
         run.next_ordinal,
         run.counted_to,
         run.uncounted_since,
-        run.status.as_str()
+        run.status.as_str(),
+        run.extra_repetitions
     ]);
     session.write_locked(&ADVANCE, args).await
 }
@@ -128,7 +130,8 @@ async fn replace(session: &mut Session, run: &RunRow, from: RunStatus) -> Result
         run.first_error.clone(),
         run.is_full,
         run.expected_tests,
-        run.may_be_baseline()
+        run.may_be_baseline(),
+        run.extra_repetitions
     ]);
     session.write_locked(&UPDATE, args).await
 }

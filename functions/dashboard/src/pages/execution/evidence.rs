@@ -102,7 +102,8 @@ pub(crate) struct Note {
 /// The notes of a test, without those that set a property of it, which has a
 /// place of its own, and without those that tools left for each other.
 pub(crate) fn notes(detail: &ExecutionDetail) -> Vec<Note> {
-    let told: Vec<Annotation> = serde_json::from_value(detail.annotations.clone()).unwrap_or_default();
+    let told: Vec<Annotation> =
+        detail.annotations.clone().and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default();
     let is_note = |told: &Annotation| {
         !told.is_locator_suggestion() && !told.kind.to_lowercase().starts_with("callboard:")
     };

@@ -22,6 +22,8 @@ const LEAST: i64 = 4;
 pub(crate) struct StepRow {
     /// What it did.
     pub title: String,
+    /// What it did it to, such as a locator.
+    pub subtitle: Option<String>,
     /// The word of its kind.
     pub category: &'static str,
     /// Milliseconds.
@@ -70,6 +72,7 @@ pub(crate) fn rows(steps: &[Step]) -> Vec<StepRow> {
             });
             StepRow {
                 title: step.title.clone(),
+                subtitle: step.subtitle.clone(),
                 category: word(step.category),
                 duration: step.duration,
                 failed: step.failed,

@@ -187,7 +187,7 @@ pub(crate) async fn run(
     };
     let planned = Progress::planned_of(&run.item);
     let mut head = Head {
-        bar: OutcomeBar::of_planned(&totals, planned.unwrap_or_default()),
+        bar: OutcomeBar::of_run(&run.item, planned),
         planned,
         counts: outcome_counts(&totals),
         may_triage: visit.caller.may_triage(),

@@ -1,5 +1,6 @@
 //! What is not as it was when the test passed.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use callboard_domain::evidence::{ConsoleEntry, Evidence, NetworkRequest, Step, StepCategory};
@@ -18,6 +19,8 @@ pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<Chan
     let Some(passed) = passed else { return Vec::new() };
     let mut found = Vec::new();
     let (now, then) = (titles(&failing.steps), titles(&passed.steps));
+    let now: Vec<&str> = now.iter().map(AsRef::as_ref).collect();
+    let then: Vec<&str> = then.iter().map(AsRef::as_ref).collect();
     if let Some(divergence) = first_divergence(&now, &then) {
         found.push(ChangeSince {
             kind: ChangeKind::Step,
@@ -103,13 +106,13 @@ fn answered(request: &NetworkRequest) -> (&str, &str, i64) {
 
 /// Titles of the steps of the test itself. What a worker does once for all of
 /// its tests, any of them may have; of that only what failed is told.
-fn titles(steps: &[Step]) -> Vec<&str> {
+fn titles(steps: &[Step]) -> Vec<Cow<'_, str>> {
     let is_of_worker = |step: &Step| match step.category {
         StepCategory::Fixture => true,
         StepCategory::Hook => step.title.contains("All"),
         _ => false,
     };
-    steps.iter().filter(|step| step.failed || !is_of_worker(step)).map(|step| step.title.as_str()).collect()
+    steps.iter().filter(|step| step.failed || !is_of_worker(step)).map(Step::full_title).collect()
 }
 
 pub(super) fn request_name(request: &NetworkRequest) -> String {
