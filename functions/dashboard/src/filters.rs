@@ -71,6 +71,13 @@ pub(crate) fn ago(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<Htm
     Ok(HtmlSafeOutput(format!("<time datetime=\"{iso}\" title=\"{exact}\">{relative}</time>")))
 }
 
+/// How long it has been since a moment, with the exact one on hover.
+#[askama::filter_fn]
+pub(crate) fn lasting(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<HtmlSafeOutput<String>> {
+    let (iso, exact, passed) = (at.to_iso(), text::date_and_time(*at), text::lasting(*at, *now));
+    Ok(HtmlSafeOutput(format!("<time datetime=\"{iso}\" title=\"{exact}\">{passed}</time>")))
+}
+
 /// A moment, relative, with the exact one on hover; the start of a day stands
 /// for the day, of which no more is known.
 #[askama::filter_fn]

@@ -487,7 +487,7 @@ async fn a_project_is_judged_by_its_default_branch() {
         }
         let home = client.get("/").await.expect("a page").text();
         assert!(home.contains("1 of 2 projects is failing"), "the headline");
-        assert_eq!(home.matches("failing since").count(), 1, "only of the fork");
+        assert_eq!(home.matches("failing for").count(), 1, "only of the fork");
     })
     .await;
 }

@@ -17,7 +17,7 @@ pub(crate) use deletes::deletes;
 pub(crate) use devices::device;
 pub(crate) use inline_code::InlineCode;
 pub(crate) use moments::{
-    ahead, date_and_time, date_of, day_of, day_of_month, days_ago, months_of, relative,
+    ahead, date_and_time, date_of, day_of, day_of_month, days_ago, lasting, months_of, relative,
 };
 pub(crate) use numbers::{column_percent, duration, grouped, long_duration, percent, points, size};
 pub(crate) use paths::split_for_truncation;

@@ -28,6 +28,17 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How long something has lasted, in the coarsest unit that says it: `5 h`, `5 days`.
+pub(crate) fn lasting(since: Timestamp, now: Timestamp) -> String {
+    let passed = now.millis().saturating_sub(since.millis());
+    match passed {
+        _ if passed < HOUR_MS => format!("{}\u{a0}min", (passed / MINUTE_MS).max(1)),
+        _ if passed < DAY_MS => format!("{}\u{a0}h", passed / HOUR_MS),
+        _ if passed < 2 * DAY_MS => "1\u{a0}day".to_owned(),
+        _ => format!("{}\u{a0}days", passed / DAY_MS),
+    }
+}
+
 /// How many days ago a day was: `today`, `2 d ago`, then the date.
 pub(crate) fn days_ago(day: Day, today: Day) -> String {
     if day >= today { "today".to_owned() } else { relative(day.start(), today.start()) }

@@ -112,7 +112,7 @@ async fn a_mail_arrives_once_and_with_its_headers() {
         );
         assert_eq!(mail.header("From").as_deref(), Some("Callboard <tests@example.org>"));
         assert_eq!(mail.header("To").as_deref(), Some(ADDRESS));
-        assert_eq!(mail.header("Subject").as_deref(), Some("Set a new password"));
+        assert_eq!(mail.header("Subject").as_deref(), Some("Reset your password"));
         assert_eq!(mail.header("Date").as_deref(), Some("Thu, 01 Jan 2026 10:00:00 +0000"));
         assert_eq!(mail.header("Auto-Submitted").as_deref(), Some("auto-generated"));
         assert!(mail.header("Message-ID").unwrap().ends_with("@example.org>"));

@@ -38,69 +38,72 @@ impl Letter {
             // The fragment stays in the browser; logs on the way never see the token.
             site.filter(|_| token.chars().all(is_token)).map(|site| format!("{site}{path}#token={token}"))
         };
-        let ignore = "If you did not ask for this, ignore this mail: nothing changes.".to_owned();
+        let ignore = "If you didn't request this, you can ignore this email.".to_owned();
         let unexpected =
-            "If this was not you, set a new password at once and tell an administrator.".to_owned();
+            "If this wasn't you, reset your password now and contact an administrator.".to_owned();
         Some(match about {
             About::VerifyEmail { username, token } => Self {
-                subject: "Confirm your mail address",
+                subject: "Confirm your email address",
                 parts: vec![
-                    Part::Says(format!("This address was given for the account {}.", shown(username))),
-                    Part::Link("Confirm the address", link("/verify", token)?),
-                    Part::Says("The link works once, within 24 hours.".to_owned()),
+                    Part::Says(format!("This email address was added to the account {}.", shown(username))),
+                    Part::Link("Confirm email address", link("/verify", token)?),
+                    Part::Says("This link expires in 24 hours and works once.".to_owned()),
                     Part::Says(ignore),
                 ],
             },
             About::ResetPassword { username, token } => Self {
-                subject: "Set a new password",
+                subject: "Reset your password",
                 parts: vec![
                     Part::Says(format!(
-                        "Somebody asked for a new password of the account {}.",
+                        "We received a request to reset the password of the account {}.",
                         shown(username)
                     )),
-                    Part::Link("Set a new password", link("/reset", token)?),
-                    Part::Says("The link works once, within an hour.".to_owned()),
+                    Part::Link("Reset password", link("/reset", token)?),
+                    Part::Says("This link expires in 1 hour and works once.".to_owned()),
                     Part::Says(ignore),
                 ],
             },
             About::Invite { username, invited_by, token } => Self {
-                subject: "You are invited to Callboard",
+                subject: "You're invited to Callboard",
                 parts: vec![
                     Part::Says(match invited_by {
-                        Some(name) => format!("{} invites you to see test results.", shown(name)),
-                        None => "You are invited to see test results.".to_owned(),
+                        Some(name) => format!(
+                            "{} invited you to Callboard, where your team's test results are.",
+                            shown(name)
+                        ),
+                        None => "You're invited to Callboard, where your team's test results are.".to_owned(),
                     }),
                     Part::Says(format!(
-                        "Your account is called {}. Choose a password for it:",
+                        "Your username is {}. Choose a password to sign in:",
                         shown(username)
                     )),
-                    Part::Link("Choose a password", link("/reset", token)?),
-                    Part::Says("The link works once, within 72 hours.".to_owned()),
+                    Part::Link("Choose password", link("/reset", token)?),
+                    Part::Says("This link expires in 72 hours and works once.".to_owned()),
                 ],
             },
             About::PasswordChanged { username, api_keys } => {
                 let mut parts =
                     vec![Part::Says(format!("The password of the account {} was changed.", shown(username)))];
                 if !api_keys.is_empty() {
-                    parts.push(Part::Says("These API keys still open the account:".to_owned()));
+                    parts.push(Part::Says("These API keys still work:".to_owned()));
                     parts.push(Part::Lists(api_keys.iter().map(|key| shown(key)).collect()));
                 }
                 parts.push(Part::Says(unexpected));
                 Self { subject: "Your password was changed", parts }
             }
             About::EmailChanged { username } => Self {
-                subject: "Your mail address was changed",
+                subject: "Your email address was changed",
                 parts: vec![
-                    Part::Says(format!("The account {} now has another mail address.", shown(username))),
-                    Part::Says("Mails about it no longer come to this one.".to_owned()),
+                    Part::Says(format!("The email address of the account {} was changed.", shown(username))),
+                    Part::Says("You will no longer receive emails about it at this address.".to_owned()),
                     Part::Says(unexpected),
                 ],
             },
             About::OauthLinked { username, provider } => Self {
-                subject: "A new way to sign in",
+                subject: "Sign-in provider linked",
                 parts: vec![
                     Part::Says(format!(
-                        "The account {} can now be entered by signing in at {}.",
+                        "You can now sign in to the account {} with {}.",
                         shown(username),
                         shown(provider)
                     )),
@@ -108,7 +111,7 @@ impl Letter {
                 ],
             },
             About::OauthUnlinked { username } => Self {
-                subject: "A way to sign in was removed",
+                subject: "Sign-in provider unlinked",
                 parts: vec![
                     Part::Says(format!(
                         "The account {} is no longer linked to a sign-in provider.",

@@ -238,7 +238,7 @@ fn differences(place: &str, before: &Value, after: &Value, found: &mut Vec<Strin
 /// What a page says about since when projects fail.
 async fn failing_since(client: &Client, path: &str) -> Vec<String> {
     let said = words_after(&page(client, path).await, "<main");
-    let sentences = said.split("failing since").skip(1);
+    let sentences = said.split("failing for").skip(1);
     sentences.map(|rest| rest.split_inclusive("run").next().unwrap_or_default().to_owned()).collect()
 }
 
