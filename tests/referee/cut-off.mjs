@@ -4,6 +4,7 @@ import { after, describe, test } from 'node:test';
 import { assertAsReported, runIdOf } from './support/compare.mjs';
 import { RELEASES, suitesFor } from './support/playwright.mjs';
 import { readReport } from './support/report.mjs';
+import { getAll } from './support/service.mjs';
 
 const PLACES = ['global set-up', 'before all', 'worker fixture', 'fixture', 'test', 'retry', 'fixture teardown', 'after all', 'worker teardown', 'global teardown'];
 /** What older releases report of tests that are cut off differs from the newest, which is the referee there. */
@@ -36,8 +37,13 @@ for (const release of RELEASES) {
 
     if (release !== NEWEST) return;
     test('reaches its global timeout', async () => {
-      const run = await suites.run('cut-off', ['test', '--global-timeout=6000'], { env: { CUT_OFF: 'test' } });
+      const run = await suites.run('cut-off', ['test', '--global-timeout=6000'], { env: { CUT_OFF: 'test', TRACE: 'on' } });
       await checked(run, 'timedout', 'global-timeout');
+      for (const way of ['live', 'batch']) {
+        const executions = await getAll(`/api/test-runs/${runIdOf(run, way)}/executions`);
+        const cutOff = executions.find(({ title }) => title === 'is cut off');
+        assert.deepEqual([cutOff.status, cutOff.counts.traces], ['didnotrun', 1], `the trace of what was cut off, ${way}: ${run.output}`);
+      }
     });
   });
 }

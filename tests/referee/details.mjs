@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { runIdOf } from './support/compare.mjs';
 import { RELEASES, suitesFor } from './support/playwright.mjs';
+import { readReport } from './support/report.mjs';
 import { getAll, getJson, getText } from './support/service.mjs';
 
 describe('details of a run', () => {
@@ -33,13 +34,43 @@ describe('details of a run', () => {
 
   for (const [reason, path] of Object.entries(REASONS)) {
     test(`the reason of a skip is readable: ${reason}`, async () => {
-      const { id, status } = named(...path);
-      assert.equal(status, 'skipped');
-      const [page, rest] = await Promise.all([getText(`/test-run-cases/${id}`), getText(`/api/test-run-cases/${id}`)]);
+      const { id, status, skipReason, error } = named(...path);
+      assert.deepEqual({ status, skipReason, error }, { status: 'skipped', skipReason: reason, error: null }, 'in lists');
+      const [page, rest] = await Promise.all([getText(`/test-run-cases/${id}`), getJson(`/api/test-run-cases/${id}?include=none`)]);
       assert.ok(page.includes(reason), 'on its page');
-      assert.ok(rest.includes(reason), 'over REST');
+      assert.equal(rest.skipReason, reason, 'over REST');
+      assert.ok(!('annotations' in rest), 'what was not asked for is left out');
     });
   }
+
+  test('the reasons of skips are in every export and on the page of the run', async () => {
+    const [page, ...exports] = await Promise.all([
+      getText(`/test-runs/${runId}`), ...['junit', 'ctrf', 'csv'].map((format) => getText(`/api/test-runs/${runId}/export?format=${format}`)),
+    ]);
+    const lacking = (text) => Object.keys(REASONS).filter((reason) => !text.includes(reason));
+    assert.deepEqual([page, ...exports].map(lacking), [[], [], [], []]);
+    assert.match(exports[0], /<skipped message="the printer is out of paper"\/>/);
+  });
+
+  test('every repetition is counted as Playwright counts it, every test once', async () => {
+    const repeated = await suites.run('outcomes', ['test', '--project=main', '--no-deps', '--retries=0', '--repeat-each=2', 'soft'], { project: 'repeated' });
+    const { stats, tests } = readReport(repeated);
+    const run = await getJson(`/api/test-runs/${runIdOf(repeated, 'live')}?limit=0`);
+    const counted = stats.expected + stats.unexpected + stats.flaky + stats.skipped;
+    assert.deepEqual([run.totalTests, run.repetitions], [tests.size, counted]);
+    assert.equal(counted, 2 * tests.size);
+    assert.ok((await getText(`/test-runs/${run.id}`)).includes(`${counted} with repetitions`), 'on the page of the run');
+  });
+
+  test('a step keeps its subtitle beside its title', async () => {
+    const step = (await stepsOf(named('skips steps'))).find(({ title }) => title === 'runs');
+    assert.equal(step.subtitle, 'with a card');
+  });
+
+  test('an emoji in a difference is whole', async () => {
+    const { errorPlain } = await getJson(`/api/test-run-cases/${named('compares emoji').id}`);
+    assert.ok(errorPlain.includes('a 😀 b') && errorPlain.includes('a 😁 b'), errorPlain);
+  });
 
   test('skipped steps are skipped, with their reason', async () => {
     const steps = await stepsOf(named('skips steps'));

@@ -13,7 +13,7 @@ export function withReferee(config: PlaywrightTestConfig): PlaywrightTestConfig 
   return defineConfig({
     workers: 2,
     timeout: 10_000,
-    outputDir: path.join(output, 'results'),
+    outputDir: process.env['REFEREE_RESULTS'] ?? path.join(output, 'results'),
     reporter: [
       ['dot'],
       ['json', { outputFile: path.join(output, 'report.json') }],

@@ -7,6 +7,7 @@ export default withReferee({
   testDir: '.',
   workers: 1,
   timeout: 60_000,
+  ...(process.env['TRACE'] ? { use: { trace: 'on' } } : {}),
   retries: place === 'retry' ? 1 : 0,
   ...(place === 'global set-up' ? { globalSetup: './waits.ts' } : {}),
   ...(place === 'global teardown' ? { globalTeardown: './waits.ts' } : {}),

@@ -13,3 +13,7 @@ test('fails softly in a step', async () => {
     expect.soft('one').toBe('two');
   });
 });
+
+test('compares emoji', () => {
+  expect('a 😀 b').toBe('a 😁 b');
+});

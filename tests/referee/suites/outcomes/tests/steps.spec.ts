@@ -4,7 +4,7 @@ interface SkippableStep {
   skip(isSkipped?: boolean, reason?: string): void;
 }
 interface Steps {
-  (title: string, body: (step: SkippableStep) => Promise<void>): Promise<void>;
+  (title: string, body: (step: SkippableStep) => Promise<void>, options?: { subtitle: string }): Promise<void>;
   skip?(title: string, body: () => Promise<void>): Promise<void>;
 }
 /** Only newer Playwright skips steps. */
@@ -14,7 +14,7 @@ test('skips steps', async () => {
   test.skip(step.skip === undefined, 'needs a newer Playwright');
   await step.skip!('is declared as skipped', async () => {});
   await step('is skipped when it runs', async (own) => own.skip(true, 'needs a beta account'));
-  await step('runs', async () => {});
+  await step('runs', async () => {}, { subtitle: 'with a card' });
 });
 
 test('fails in a step', async () => {
