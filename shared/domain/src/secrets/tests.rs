@@ -137,7 +137,50 @@ fn text_that_might_hold_a_secret_at_every_word_is_read_once() {
     }
 }
 
+/// What [`masked_from`] does, without ruling out any word beforehand.
+fn masked_word_by_word(text: &str, source: Source) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while at < bytes.len() {
+        let begins_word = at == copied || !is_word(bytes[at - 1]);
+        match begins_word.then(|| secret_at(bytes, at, source)).flatten() {
+            Some((start, end)) => {
+                out.push_str(&text[copied..start]);
+                out.push_str(MASK);
+                (copied, at) = (end, end);
+            }
+            None => at += 1,
+        }
+    }
+    out + &text[copied..]
+}
+
+#[test]
+fn every_secret_is_found_behind_any_text() {
+    let by_form = secrets_by_form().into_iter().map(|(_, text, _)| text);
+    let by_name = secrets_by_name().map(|(_, text, _)| text.to_owned());
+    let texts = LOOKS_RANDOM.map(|(text, _)| text.to_owned());
+    for text in by_form.chain(by_name).chain(texts) {
+        for before in ["", " ", "a ", "Fill \"", "https://shop.test/a ", "?", "a=", "://", "/", "ä"] {
+            let text = format!("{before}{text} and then {text}");
+            for source in [Source::Application, Source::Service, Source::Code] {
+                assert_eq!(masked_from(&text, source), masked_word_by_word(&text, source), "{text}");
+            }
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn ruling_words_out_changes_nothing(
+        text in "(?s)(.|[a-z]{1,3}|AUTHORIZATION|Cookie|password|X-Api-Key|client_secret|value|[:=\"', @?&#/.+-]|://|postgres://u:|Bearer |ghp_0123456789012345678901|SG.0123456789012345678901|pd_0123456789|eyJhbGciOiJ9.e30.c2ln|0123456789abcdef|data:a,|-----BEGIN PRIVATE KEY-----){0,24}",
+    ) {
+        for source in [Source::Application, Source::Service, Source::Code] {
+            prop_assert_eq!(masked_from(&text, source), masked_word_by_word(&text, source));
+        }
+    }
+
     #[test]
     fn masking_twice_changes_nothing_more(
         text in "(?s)(.|authorization|cookie|password|x-api-key|token|value|[:=\"', @?&#]|://|Bearer |ghp_0123456789012345678901|pd_0123456789|eyJhbGciOiJ9|data:a,|-----BEGIN PRIVATE KEY-----){0,20}",
