@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::attempt_limit::drop_excess;
 use super::bounded::{Bounded, RawFields, RawList, Room, bounded_value, check, read_fields};
 use super::caps::Caps;
 use super::identity::tell_apart_by_line;
@@ -102,6 +103,7 @@ impl TestCases {
 
     pub(super) fn finished(mut self) -> Self {
         tell_apart_by_line(&mut self.entries);
+        drop_excess(&mut self.entries, &mut self.warnings);
         self
     }
 }

@@ -8,6 +8,7 @@
 
 mod allowance;
 mod attachment_meta;
+mod attempt_limit;
 mod body;
 mod bounded;
 mod caps;

@@ -96,7 +96,8 @@ fn envelopes_that_are_not_right_are_refused() {
 
 #[test]
 fn the_number_of_test_cases_is_bounded() {
-    let list = |count: usize| format!("[{}]", vec![r#"{"title":"x","status":"ok"}"#; count].join(","));
+    let case = |number: usize| format!(r#"{{"title":"x{number}","status":"ok"}}"#);
+    let list = |count: usize| format!("[{}]", (0..count).map(case).collect::<Vec<_>>().join(","));
     let parse = |text: String| parse_test_cases(text.into_bytes(), &Caps::default());
     assert_eq!(parse(list(MAX_TEST_CASES)).map(|cases| cases.entries.len()).ok(), Some(MAX_TEST_CASES));
     assert_eq!(parse(list(MAX_TEST_CASES + 1)).expect_err("is refused").code(), "too_many_items");

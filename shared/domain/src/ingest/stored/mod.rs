@@ -11,6 +11,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use serde_json::{Map, Value, from_str};
 use sha2::{Digest as _, Sha256};
 
+use super::attempt_limit::{AttemptSize, Excess, strip_details};
 use super::body::{BodyError, LIST, MAX_DEPTH, MAX_TEST_CASES, TestCases, invalid, read_leniently};
 use super::bounded::{Room, bounded_value, bounded_value_in};
 use super::caps::Caps;
@@ -49,6 +50,10 @@ struct Place {
     group: [u8; 32],
     /// What tells tests of one title apart: the place of their line.
     number: Option<usize>,
+    /// Smaller is worse.
+    severity: u8,
+    /// Whether it is kept without its details.
+    is_bare: bool,
 }
 
 /// What is needed of an entry besides its place until all are known.
@@ -121,12 +126,19 @@ impl Collected {
                 Some(self.span.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
         }
         let group = Sha256::new_with_prefix(entry.identity).chain_update(&entry.browser_project);
-        let place = Place { index: entry.index, at, group: group.finalize().into(), number: None };
+        let place = Place {
+            index: entry.index,
+            at,
+            group: group.finalize().into(),
+            number: None,
+            severity: entry.status.severity(),
+            is_bare: false,
+        };
         let line = entry.line.filter(|_| entry.suite_path.is_none());
         self.drafts.push(Draft { place, identity: entry.identity, line });
     }
 
-    fn finish(self, file: File, caps: &Caps) -> StoredCases {
+    fn finish(self, file: File, caps: &Caps, warnings: &mut Warnings) -> StoredCases {
         let lines = self.drafts.iter().filter_map(|draft| Some((draft.identity, draft.line?)));
         let numbers = LineNumbers::of(lines);
         let places = self.drafts.into_iter().map(|Draft { mut place, identity, line }| {
@@ -137,7 +149,19 @@ impl Collected {
             }
             place
         });
-        let places = places.collect();
+        let places: Vec<Place> = places.collect();
+        let size = |place: &Place| AttemptSize {
+            test: place.group,
+            index: place.index,
+            severity: place.severity,
+            bytes: place.at.length(),
+        };
+        let sizes: Vec<_> = places.iter().map(size).collect();
+        let excess = Excess::of(&sizes, warnings);
+        let kept = places.into_iter().enumerate().filter(|(position, _)| !excess.dropped.contains(position));
+        let places = kept
+            .map(|(position, place)| Place { is_bare: excess.bare.contains(&position), ..place })
+            .collect();
         StoredCases { file, caps: caps.clone(), places, span: self.span }
     }
 }
@@ -206,7 +230,8 @@ pub fn read_stored_events(mut file: File, caps: &Caps) -> Result<StoredEvents, B
         events.absorb(read).iter().for_each(|entry| collected.add(entry, at));
     }
     events.steps.sort_by_key(|step| step.is_end);
-    Ok(StoredEvents { events, completes: collected.finish(file, caps) })
+    let completes = collected.finish(file, caps, events.warnings_mut());
+    Ok(StoredEvents { events, completes })
 }
 
 impl StoredCases {
@@ -221,7 +246,7 @@ impl StoredCases {
                 read.entries.iter().for_each(|entry| collected.add(entry, at));
             }
         }
-        Ok((collected.finish(file, caps), warnings))
+        Ok((collected.finish(file, caps, &mut warnings), warnings))
     }
 
     /// How many entries there are.
@@ -287,6 +312,9 @@ impl StoredCases {
         let mut entry = read.entries.pop().ok_or_else(gone)?;
         if let Some(number) = place.number {
             entry.set_suite_path(vec![format!("#{number}")]);
+        }
+        if place.is_bare {
+            strip_details(&mut entry);
         }
         Ok(entry)
     }

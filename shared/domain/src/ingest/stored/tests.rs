@@ -149,3 +149,50 @@ fn parts_are_bounded_and_keep_the_entries_of_a_test_together() {
     let (none, _) = read_stored_cases(file(b"[]"), &Caps::default()).expect("is accepted");
     assert_eq!(none.parts(3, 3), [Vec::<usize>::new()]);
 }
+
+#[test]
+fn attempts_of_one_test_are_bounded_and_the_worst_of_them_stay() {
+    let attempt = |retry: usize, status: &str| json!({ "title": "retried", "status": status, "retries": retry, "startedAt": retry, "error": "Error: x" });
+    let mut sent: Vec<Value> = (0..2_001).map(|retry| attempt(retry, "passed")).collect();
+    sent.push(json!({ "title": "another", "status": "passed" }));
+    sent.extend((2_001..2_004).map(|retry| attempt(retry, "failed")));
+    let body = Value::from(sent).to_string();
+    let caps = Caps::default();
+    let in_memory = parse_test_cases(body.clone().into_bytes(), &caps).expect("is accepted");
+    let (mut cases, warnings) = read_stored_cases(file(body.as_bytes()), &caps).expect("is accepted");
+    assert_eq!(
+        (entries(&mut cases), warnings.as_slice()),
+        (in_memory.entries.clone(), in_memory.warnings.as_slice())
+    );
+    let indices: Vec<usize> = in_memory.entries.iter().map(|entry| entry.index).collect();
+    let expected: Vec<usize> = (0..1_997).chain(2_001..2_005).collect();
+    assert_eq!(indices, expected);
+    let told: Vec<_> = warnings.as_slice().iter().map(|warning| (warning.code, warning.index)).collect();
+    assert_eq!(told, [("attempts_dropped", Some(1_997))]);
+    let message = &warnings.as_slice()[0].message;
+    assert!(message.starts_with("4 attempts of one test, the first of them testCases[1997], "), "{message}");
+}
+
+#[test]
+fn attempts_beyond_what_is_held_of_one_test_lose_their_details() {
+    let log = json!({ "type": "log", "text": "x".repeat(1_000) });
+    let attempt = |retry: usize, status: &str| {
+        let error = "Error: x".repeat(1_000);
+        let logs = vec![log.clone(); 1_000];
+        json!({ "title": "retried", "status": status, "retries": retry, "error": error, "consoleLogs": logs })
+    };
+    let mut sent: Vec<Value> = (0..20).map(|retry| attempt(retry, "timedOut")).collect();
+    sent.push(attempt(20, "failed"));
+    let body = Value::from(sent).to_string();
+    let (mut cases, warnings) =
+        read_stored_cases(file(body.as_bytes()), &Caps::default()).expect("is accepted");
+    let read = entries(&mut cases);
+    let detailed: Vec<usize> =
+        read.iter().filter(|entry| entry.evidence.is_some()).map(|entry| entry.index).collect();
+    // A mebibyte each, and the worst one first.
+    assert_eq!(detailed, (0..11).chain([20]).collect::<Vec<_>>());
+    assert_eq!(read.len(), 21);
+    assert!(read.iter().all(|entry| entry.error.is_some() && entry.failure.is_some()));
+    let told: Vec<_> = warnings.as_slice().iter().map(|warning| (warning.code, warning.index)).collect();
+    assert_eq!(told, [("entry_cut", Some(11))]);
+}
