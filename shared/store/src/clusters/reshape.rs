@@ -37,6 +37,21 @@ statements! {
         SELECT o.project_id, $3, o.branch, o.last_run_id FROM expired_cluster_branches o WHERE o.project_id = $1 AND o.cluster_id = $2 \
         ON CONFLICT (project_id, cluster_id, branch) DO UPDATE SET \
         last_run_id = CASE WHEN excluded.last_run_id > k.last_run_id THEN excluded.last_run_id ELSE k.last_run_id END";
+    /// Branches of a cluster in runs that retention deleted, on which some of its tests failed, added to those of another.
+    /// ix: lanes_key, PK
+    COPY_BRANCHES_OF = "INSERT INTO expired_cluster_branches (project_id, cluster_id, branch, last_run_id) \
+        SELECT o.project_id, $3, o.branch, o.last_run_id FROM expired_cluster_branches o WHERE o.project_id = $1 AND o.cluster_id = $2 \
+        AND EXISTS (SELECT 1 FROM lanes l JOIN test_state s ON s.project_id = l.project_id AND s.lane_id = l.id \
+            WHERE l.project_id = $1 AND l.kind = 1 AND l.branch = o.branch AND l.environment = '' \
+            AND s.test_case_id in_ints($4) AND s.failed + s.timedout + s.flaky > 0)";
+    /// Of two clusters, drops from the first one the branches it shares with the second one, but for those on which a test
+    /// that it still has failed. ix: lanes_key, PK
+    DROP_BRANCHES_OF = "DELETE FROM expired_cluster_branches WHERE project_id = $1 AND cluster_id = $2 \
+        AND branch IN (SELECT m.branch FROM expired_cluster_branches m WHERE m.project_id = $1 AND m.cluster_id = $3) \
+        AND NOT EXISTS (SELECT 1 FROM lanes l JOIN cluster_tests t ON t.project_id = l.project_id AND t.cluster_id = $2 \
+            JOIN test_state s ON s.project_id = l.project_id AND s.lane_id = l.id AND s.test_case_id = t.test_case_id \
+            WHERE l.project_id = $1 AND l.kind = 1 AND l.branch = expired_cluster_branches.branch AND l.environment = '' \
+            AND s.failed + s.timedout + s.flaky > 0)";
     DROP_BRANCHES = "DELETE FROM expired_cluster_branches WHERE project_id = $1 AND cluster_id = $2";
     /// Days of a cluster, added to those of another. PK
     ADD_DAYS = "INSERT INTO cluster_daily AS k (project_id, cluster_id, day, n) \
@@ -136,14 +151,14 @@ pub async fn extract(
         session.execute(&MOVE_EXCEPTIONS, args![project, from.id, id, *test]).await?;
         session.execute(&ADD_EXCEPTIONS, args![project, from.id, id, *test, VERSION]).await?;
     }
-    for statement in [&MOVE_EXECUTIONS_OF, &MOVE_TESTS] {
+    for statement in [&MOVE_EXECUTIONS_OF, &MOVE_TESTS, &COPY_BRANCHES_OF] {
         session.execute(statement, args![project, from.id, id, tests.to_vec()]).await?;
     }
     for statement in [&COUNT_RUNS, &COUNT_DAYS] {
         session.execute(statement, args![project, id]).await?;
     }
     // What counts here may be of executions that retention took, so it is not counted anew.
-    for statement in [&TAKE_RUNS, &TAKE_DAYS] {
+    for statement in [&TAKE_RUNS, &TAKE_DAYS, &DROP_BRANCHES_OF] {
         session.execute(statement, args![project, from.id, id]).await?;
     }
     for statement in [&DROP_EMPTY_RUNS, &DROP_EMPTY_DAYS] {
