@@ -539,7 +539,7 @@ async fn hide_several(
     let projects: BTreeSet<ProjectId> = first.iter().map(|(project, _)| *project).collect();
     let only = if projects.len() == 1 { projects.first().copied() } else { None };
     let within = wanted.map_or(only, |wanted| wanted.project);
-    let label = format!("{matched} runs");
+    let label = if matched == 1 { "1 run".to_owned() } else { format!("{matched} runs") };
     let mut session = ctx.store.db().begin().await?;
     let new = NewReceipt {
         project: within,
