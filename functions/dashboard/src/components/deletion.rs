@@ -74,7 +74,7 @@ fn kind_of(receipt: &Receipt) -> &'static str {
         (_, "retention") => "Deleted by retention",
         (_, "purge") => "Cleaned up",
         ("run", _) => "Run",
-        _ => "Deleted",
+        _ => "Runs",
     }
 }
 
