@@ -20,7 +20,7 @@ use self::standing::Telling;
 pub(crate) use self::standing::{Told, of_branch};
 use crate::page::{Slice, Total, fetch};
 use crate::shapes::{
-    BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, Tag, Tendency, non_empty,
+    BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunBrief, RunCounts, Tag, Tendency, non_empty,
 };
 use crate::{Context, Entity, QueryError, Result};
 
@@ -500,4 +500,14 @@ pub async fn places(
 #[boxed]
 pub async fn instance_totals(ctx: &Context) -> Result<projects::InstanceTotals> {
     Ok(projects::instance_totals(&mut ctx.store.db().read().await?).await?)
+}
+
+/// How many runs a project has, and of how many details are kept.
+///
+/// # Errors
+/// [`QueryError::Store`].
+#[boxed]
+pub async fn run_counts(ctx: &Context, project: Authorized<ProjectId>) -> Result<RunCounts> {
+    let counts = projects::run_counts(&mut ctx.store.db().read().await?, project.get()).await?;
+    Ok(RunCounts { total_runs: counts.total, kept_runs: counts.kept })
 }

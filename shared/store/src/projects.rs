@@ -135,6 +135,8 @@ statements! {
                  WHERE l.project_id in_ints($1) AND l.kind = 2 AND l.branch = '' AND l.environment = $2 GROUP BY d.project_id";
     /// When the newest full run began that retention deleted, of some projects. PK
     LAST_EXPIRED = "SELECT project_id, last_expired_at FROM project_stats WHERE project_id in_ints($1) AND last_expired_at IS NOT NULL";
+    /// Runs of a project, and those of them that are kept. PK
+    RUN_COUNTS = "SELECT runs, runs - expired_runs FROM project_stats WHERE project_id = $1";
     /// Sums over all projects.
     TOTALS = "SELECT COUNT(*), CAST(COALESCE(SUM(runs), 0) AS BIGINT), CAST(COALESCE(SUM(test_cases), 0) AS BIGINT), \
               CAST(COALESCE(SUM(executions), 0) AS BIGINT), CAST(COALESCE(SUM(runs - expired_runs), 0) AS BIGINT) FROM project_stats";
@@ -489,4 +491,25 @@ pub async fn instance_totals(session: &mut Session) -> Result<InstanceTotals> {
         executions: r.int()?,
         kept_runs: r.int()?,
     })
+}
+
+/// Runs of a project.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    /// All of them, also those whose details retention deleted.
+    pub total: i64,
+    /// Those whose details are kept.
+    pub kept: i64,
+}
+
+/// How many runs a project has, from its counters.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn run_counts(session: &mut Session, project: ProjectId) -> Result<RunCounts> {
+    let Some(row) = session.first(&RUN_COUNTS, args![project]).await? else {
+        return Ok(RunCounts::default());
+    };
+    let mut r = row.reader();
+    Ok(RunCounts { total: r.int()?, kept: r.int()? })
 }

@@ -29,6 +29,7 @@ pub(super) static TOOL: Tool = Tool {
 struct Output {
     total_projects: i64,
     total_runs: i64,
+    kept_runs: i64,
     total_test_cases: i64,
     total_executions: i64,
     total_files: i64,
@@ -40,6 +41,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     answer(&Output {
         total_projects: stats.total_projects,
         total_runs: stats.total_runs,
+        kept_runs: stats.kept_runs,
         total_test_cases: stats.total_test_cases,
         total_executions: stats.total_executions,
         total_files: stats.total_files,

@@ -5,6 +5,8 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_query::performance::{self, DurationsQuery, RunDuration};
+use callboard_query::projects;
+use callboard_query::shapes::RunCounts;
 use callboard_query::test_cases::LaneQuery;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,7 +15,6 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::Page;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 /// Questions until it is said that there are no more full runs.
@@ -33,7 +34,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::branch(),
     ],
     sections: Sections { optional: &[], chronological: &["items"] },
-    result: outputs::page_of::<Row>,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(trend(asked)),
 };
 
@@ -43,6 +44,14 @@ struct Input {
     project_id: ProjectId,
     limit: usize,
     branch: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    items: Vec<Row>,
+    next_cursor: Option<String>,
+    project_runs: RunCounts,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -104,5 +113,6 @@ async fn trend(asked: Asked<'_>) -> Result<Answer, ToolError> {
             _ => break,
         }
     }
-    answer(&Page { items, next_cursor: None })
+    let project_runs = projects::run_counts(&context.query, project).await?;
+    answer(&Output { items, next_cursor: None, project_runs })
 }

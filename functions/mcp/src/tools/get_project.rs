@@ -44,6 +44,8 @@ struct Output {
     has_source_control: bool,
     tags: Vec<String>,
     url: String,
+    total_runs: i64,
+    kept_runs: i64,
     runs: Vec<RunLine>,
     next_cursor: Option<String>,
 }
@@ -87,6 +89,8 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         has_source_control: project.has_scm_token,
         tags: project.tags.into_iter().map(|tag| tag.text).collect(),
         url: project.url,
+        total_runs: project.total_runs,
+        kept_runs: project.kept_runs,
         runs,
         next_cursor,
     })

@@ -3,6 +3,8 @@
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::TestCaseId;
 use callboard_domain::time::Day;
+use callboard_query::projects;
+use callboard_query::shapes::RunCounts;
 use callboard_query::test_cases::{self, LaneQuery};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -44,6 +46,7 @@ struct Output {
     test_case_id: TestCaseId,
     items: Vec<Bucket>,
     next_cursor: Option<String>,
+    project_runs: RunCounts,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -71,5 +74,6 @@ async fn trend(asked: Asked<'_>) -> Result<Answer, ToolError> {
         avg_duration: bucket.avg_duration,
         total_runs: bucket.total_runs,
     });
-    answer(&Output { test_case_id, items: items.collect(), next_cursor: None })
+    let project_runs = projects::run_counts(&context.query, project).await?;
+    answer(&Output { test_case_id, items: items.collect(), next_cursor: None, project_runs })
 }

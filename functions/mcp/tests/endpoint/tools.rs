@@ -104,8 +104,8 @@ async fn projects_and_their_runs_are_told_newest_first() {
     assert_eq!(
         history.call("get_instance_stats", json!({})).await,
         json!({
-            "totalProjects": 2, "totalRuns": 3, "totalTestCases": 4, "totalExecutions": 6, "totalFiles": 0,
-            "totalFileSize": 0,
+            "totalProjects": 2, "totalRuns": 3, "keptRuns": 3, "totalTestCases": 4, "totalExecutions": 6,
+            "totalFiles": 0, "totalFileSize": 0,
         })
     );
 }

@@ -21,7 +21,7 @@ pub use execution::{
     ExecutionWithRun, TestMetaView, Try, WebVitals, browser_label,
 };
 pub use file::{FileAttempt, FileItem, Report, TraceItem, part_of_comparison};
-pub use project::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, Tendency};
+pub use project::{BranchFacet, Facets, Project, ProjectOverview, ProjectRef, RunCounts, Tendency};
 pub use run::{GateBrief, PinItem, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
 pub use tag::Tag;
 pub use test_case::{StabilityBucket, TestCaseDetail, TestCaseItem};

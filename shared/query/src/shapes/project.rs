@@ -164,6 +164,16 @@ impl Project {
     }
 }
 
+/// The runs of a project, beside a list that is made of those that are kept.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunCounts {
+    /// Number of runs, also of those whose details retention deleted.
+    pub total_runs: i64,
+    /// Runs whose details are kept; the list is made of these.
+    pub kept_runs: i64,
+}
+
 /// A project with its recent runs, for the home page.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
