@@ -14,10 +14,11 @@ use callboard_query::daily::{self, DayCounts, DaySpan};
 use callboard_query::performance::{
     self, DurationsQuery, NewestQuery, RunDuration, SlowTest, SpecHealth, SpecQuery, SpecSort,
 };
-use callboard_query::resolve;
+use callboard_query::shapes::RunCounts;
 use callboard_query::timeouts::{self, TimeoutRow};
+use callboard_query::{projects, resolve};
 use serde::Serialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::kept;
 
@@ -169,14 +170,26 @@ impl FromQuery for Chart {
     }
 }
 
-/// Durations of the newest finished runs, the oldest of the page first. The
-/// next page is older.
+/// Durations of runs, and of how many runs they can be.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunDurations {
+    /// Oldest first.
+    items: Vec<RunDuration>,
+    /// Pass it as `cursor` to read on; null after the last page.
+    next_cursor: Option<String>,
+    /// Runs of the project.
+    project_runs: RunCounts,
+}
+
+/// Durations of the newest finished runs whose details are kept, the oldest of
+/// the page first. The next page is older.
 ///
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/performance", tag = "analytics",
     params(("id" = i64, Path, description = "Project"), Window, Reach, Lane, PageRequest),
-    responses((status = 200, body = Page<RunDuration>)))]
+    responses((status = 200, body = RunDurations)))]
 pub(crate) async fn performance(
     State(state): State<AppState>,
     site: Site,
@@ -185,7 +198,7 @@ pub(crate) async fn performance(
     Query(Chart { window, reach }): Query<Chart>,
     Query(lane): Query<Lane>,
     Query(page): Query<PageRequest>,
-) -> Result<Json<Page<RunDuration>>, ApiError> {
+) -> Result<Json<RunDurations>, ApiError> {
     let cursors = CursorScope::new(RouteId::Performance, &(id, &window, &reach, &lane))?;
     let query = DurationsQuery {
         lane: lane.query(),
@@ -196,8 +209,10 @@ pub(crate) async fn performance(
     };
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
+    let project_runs = projects::run_counts(&ctx, project).await?;
     let found = performance::of_runs(&ctx, caller.scope(), project, &query, page.rows()).await?;
-    Ok(Json(cursors.page(found)?))
+    let Page { items, next_cursor } = cursors.page(found)?;
+    Ok(Json(RunDurations { items, next_cursor, project_runs }))
 }
 
 /// Which folders are shown, and in which order.

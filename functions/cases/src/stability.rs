@@ -5,8 +5,8 @@ use axum::extract::State;
 use callboard_domain::ids::TestCaseId;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::shapes::StabilityBucket;
-use callboard_query::{resolve, test_cases};
+use callboard_query::shapes::{RunCounts, StabilityBucket};
+use callboard_query::{projects, resolve, test_cases};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -64,6 +64,8 @@ pub(crate) struct StabilityTrend {
     test_case_id: TestCaseId,
     /// Oldest first.
     items: Vec<StabilityBucket>,
+    /// Runs of its project; executions are counted of those that are kept, days of all.
+    project_runs: RunCounts,
 }
 
 /// A test's outcomes over time: the newest 200 executions in parts of equal
@@ -95,5 +97,6 @@ pub(crate) async fn stability_trend(
             test_cases::stability_by_count(&ctx, project, id, &lane, buckets).await?
         }
     };
-    Ok(Json(StabilityTrend { test_case_id: id, items }))
+    let project_runs = projects::run_counts(&ctx, project).await?;
+    Ok(Json(StabilityTrend { test_case_id: id, items, project_runs }))
 }
