@@ -64,6 +64,15 @@ pub(crate) fn details_kept(total: &i64, _: &dyn Values, kept: &i64) -> Result<St
     Ok(if are_all { String::new() } else { format!(", details kept for {}", text::grouped(*kept)) })
 }
 
+/// [`details_kept`] on a line of its own below a number in a column.
+#[askama::filter_fn]
+pub(crate) fn details_kept_below(total: &i64, _: &dyn Values, kept: &i64) -> Result<HtmlSafeOutput<String>> {
+    let are_all = kept >= total;
+    let kept = text::grouped(*kept);
+    let line = format!("<span class=\"sub\">details kept for {kept}</span>");
+    Ok(HtmlSafeOutput(if are_all { String::new() } else { line }))
+}
+
 /// A moment, relative, with the exact one on hover.
 #[askama::filter_fn]
 pub(crate) fn ago(at: &Timestamp, _: &dyn Values, now: &Timestamp) -> Result<HtmlSafeOutput<String>> {

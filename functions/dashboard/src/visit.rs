@@ -13,7 +13,7 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_query::page::Total;
 use callboard_query::projects::ProjectFilters;
 use callboard_query::shapes::Facets;
-use callboard_query::{Context, projects, retention};
+use callboard_query::{Context, projects};
 use http::HeaderName;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
@@ -100,8 +100,8 @@ impl Visit {
     }
 
     /// How many rows a list of a project has on all its pages, when that was
-    /// counted as they came and the list shows a part of them; `None` where runs
-    /// are deleted by age, which takes their rows and not what was counted.
+    /// counted as they came and the list shows a part of them; `None` where
+    /// retention deleted runs, which takes their rows and not what was counted.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -114,9 +114,8 @@ impl Visit {
         if !self.address.is_part(goes_on) {
             return Ok(None);
         }
-        let runs = retention::of_project(&self.ctx, project).await?.effective.runs;
-        let is_kept = runs.days.is_none() && runs.untracked_branch_days.is_none();
-        Ok(is_kept.then_some(Total::Exactly(count)))
+        let runs = projects::run_counts(&self.ctx, project).await?;
+        Ok((runs.kept_runs == runs.total_runs).then_some(Total::Exactly(count)))
     }
 
     /// Where the runs of a project ran, and nothing about its tests.

@@ -156,14 +156,17 @@ pub async fn instance_stats(ctx: &Context) -> Result<InstanceStats> {
 
 /// A project and what it keeps.
 #[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ProjectAmount {
     /// The project.
     pub project: ProjectRef,
     /// How much.
     #[serde(flatten)]
     pub amount: Amount,
-    /// Number of its runs.
+    /// Number of its runs, also of those whose details retention deleted.
     pub runs: i64,
+    /// Runs whose details are kept.
+    pub kept_runs: i64,
 }
 
 /// Content that waits to be deleted.
@@ -393,6 +396,7 @@ async fn amounts(session: &mut Session, rows: &[ProjectRow]) -> Result<Vec<Proje
     let amount = |row: &ProjectRow| ProjectAmount {
         amount: Amount::of(kept.get(&row.id).into_iter().flatten()),
         runs: row.runs,
+        kept_runs: row.runs - row.expired_runs,
         project: ProjectRef::of(row),
     };
     Ok(rows.iter().map(amount).collect())

@@ -5,7 +5,7 @@ use askama::filters::HtmlSafe;
 use callboard_domain::time::Timestamp;
 use callboard_query::page::Slice;
 use callboard_query::projects::{FailingStreak, ProjectStanding};
-use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, Tag, Tendency};
+use callboard_query::shapes::{Project, ProjectOverview, ProjectRef, RunBrief, RunCounts, Tag, Tendency};
 
 use crate::components::{OutcomeBar, Sorting, Strip};
 use crate::filters;
@@ -28,7 +28,7 @@ pub(crate) struct Row {
     last_run_at: Option<Timestamp>,
     strip: Strip,
     /// Runs and tests ever seen.
-    totals: Option<(i64, i64)>,
+    totals: Option<(RunCounts, i64)>,
 }
 
 struct Latest {
@@ -81,7 +81,10 @@ impl Row {
             last_run_at,
             strip: Strip::of_runs(&of_its_branch(&oldest_first, latest.as_ref()), now),
             latest: latest.map(Latest::of),
-            totals: Some((project.total_runs, project.total_test_cases)),
+            totals: Some((
+                RunCounts { total_runs: project.total_runs, kept_runs: project.kept_runs },
+                project.total_test_cases,
+            )),
         }
     }
 

@@ -15,9 +15,11 @@ use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::flakiness::{self, FlakyTest};
 use callboard_query::links::Hook;
 use callboard_query::quarantine::{self, Quarantine};
-use callboard_query::resolve;
-use callboard_query::shapes::{ExecutionWithRun, Facets, StabilityBucket, TestCaseDetail, TestCaseItem};
+use callboard_query::shapes::{
+    ExecutionWithRun, Facets, RunCounts, StabilityBucket, TestCaseDetail, TestCaseItem,
+};
 use callboard_query::test_cases::{self, HistoryQuery, LaneQuery};
+use callboard_query::{projects, resolve};
 use serde::Serialize;
 use tokio::try_join;
 
@@ -139,6 +141,8 @@ struct TestCasePage {
     links: LinkPanel,
     filters: FilterBar,
     history: Vec<ExecutionWithRun>,
+    /// Runs of its project: the history is of those that are kept.
+    runs: RunCounts,
     pager: Pager,
     /// Whether the reader may set the test aside.
     may_triage: bool,
@@ -170,9 +174,10 @@ pub(crate) async fn test_case(
             test_cases::stability_by_day(ctx, project, id, &lane, TREND_DAYS, today),
             quarantine::of_test(ctx, project, id, visit.now),
             flakiness::of_test(ctx, project, id, &lane, today),
+            projects::run_counts(ctx, project),
         )?)
     };
-    let ((case, past, days, quarantine, flaky), facets, markers, links) = try_join!(
+    let ((case, past, days, quarantine, flaky, runs), facets, markers, links) = try_join!(
         Box::pin(of_store),
         visit.places(project),
         MarkerList::since(&visit, project, since, asked.environment.as_deref()),
@@ -209,6 +214,7 @@ pub(crate) async fn test_case(
         links,
         pager: Pager::new(&visit.address, history.next_cursor.as_ref()),
         history: history.items,
+        runs,
         may_triage: visit.caller.may_triage(),
         case,
     })
