@@ -6,6 +6,7 @@ mod accounts;
 mod analytics;
 mod annotations;
 mod arrival;
+mod body_crowds;
 mod body_memory;
 mod boundary;
 mod broken;

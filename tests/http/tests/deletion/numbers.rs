@@ -266,3 +266,119 @@ async fn what_retention_deletes_changes_no_number() {
     })
     .await;
 }
+
+/// Answers that are made of runs whose details are kept, and how many there are.
+#[tokio::test]
+async fn what_is_made_of_kept_runs_says_how_many_they_are() {
+    for_each_backend(async |backend| {
+        let service = service(backend).await;
+        with_history(&service).await;
+        let client = service.client();
+        let case = client.json("/api/projects/1/test-cases?sort=title").await.expect("tests");
+        let case = case["items"].as_array().expect("a list").iter().find(|case| case["title"] == "pays");
+        let case = case.expect("a test")["id"].as_i64().expect("an id");
+        let (of_all, of_kept) = (11, 4);
+        let counts = async || {
+            let agent = Agent::at(client.clone(), "/mcp");
+            let mut found = Vec::new();
+            for path in [
+                "/api/projects/1".to_owned(),
+                "/api/projects/1/performance".to_owned(),
+                format!("/api/test-cases/{case}/stability-trend"),
+                format!("/api/test-cases/{case}/stability-trend?by=day"),
+            ] {
+                found.push((path.clone(), client.json(&path).await.expect("an answer")));
+            }
+            for (tool, arguments) in [
+                ("get_project", json!({ "projectId": 1 })),
+                ("get_performance_trend", json!({ "projectId": 1 })),
+                ("get_test_stability_trend", json!({ "testCaseId": case })),
+            ] {
+                found.push((tool.to_owned(), agent.call(tool, arguments).await.expect("an answer")));
+            }
+            let listed = agent.call("list_projects", json!({})).await.expect("an answer");
+            let own = listed["items"].as_array().expect("a list").iter().find(|row| row["projectId"] == 1);
+            found.push(("list_projects".to_owned(), own.expect("the project").clone()));
+            let both = |(place, answer): (String, Value)| {
+                let counts = answer.get("projectRuns").unwrap_or(&answer);
+                (place, counts["totalRuns"].clone(), counts["keptRuns"].clone())
+            };
+            found.into_iter().map(both).collect::<Vec<_>>()
+        };
+        let pages = [
+            "/projects".to_owned(),
+            "/projects/1".to_owned(),
+            "/projects/1?tab=performance".to_owned(),
+            format!("/test-cases/{case}"),
+            "/settings".to_owned(),
+            "/settings/projects".to_owned(),
+            "/settings/storage".to_owned(),
+        ];
+        for (place, total, kept) in counts().await {
+            assert_eq!((total, kept), (json!(of_all), json!(of_all)), "{place}");
+        }
+        for path in &pages {
+            let said = words_after(&page(client, path).await, "<main");
+            assert!(!said.contains("details kept for"), "{path}: {said}");
+        }
+        set(client, "/api/settings/retention", json!({ "runs": { "days": KEPT_DAYS } })).await;
+        swept(&service).await;
+        for (place, total, kept) in counts().await {
+            assert_eq!((total, kept), (json!(of_all), json!(of_kept)), "{place}");
+        }
+        for path in &pages {
+            let said = words_after(&page(client, path).await, "<main");
+            let count = if path == "/settings" { 8 } else { of_kept };
+            assert!(said.contains(&format!("details kept for {count}")), "{path}: {said}");
+        }
+    })
+    .await;
+}
+
+/// Tests that are taken out of a cluster take the branches with them on which
+/// they failed, also those that only deleted runs had.
+#[tokio::test]
+async fn tests_taken_out_of_a_cluster_keep_the_branches_of_deleted_runs() {
+    for_each_backend(async |backend| {
+        let service = service(backend).await;
+        let client = service.client();
+        let policy = json!({ "keep": { "lastGreen": false, "firstFailure": false, "clusterSamples": 0 } });
+        set(client, "/api/settings/retention", policy).await;
+        let failing = |title: &str| with(attempt(title, "failed", 0), json!({ "error": "Error: no answer" }));
+        for (days, branch, tests) in [
+            (44, "feature/both", vec!["pays", "searches"]),
+            (43, "feature/pays", vec!["pays"]),
+            (42, "feature/searches", vec!["searches"]),
+            (3, "main", vec!["pays", "searches"]),
+        ] {
+            let more = json!({
+                "startTime": days_ago(&service, days), "isFullRun": true,
+                "metadata": { "scm": { "branch": branch }, "git": { "branch": branch } },
+            });
+            let body = with(run("shop", "failed", tests.into_iter().map(failing).collect()), more);
+            client.post_json("/api/test-runs/submit", &body).await.expect("stored");
+        }
+        swept(&service).await;
+        set(client, "/api/settings/retention", json!({ "runs": { "days": KEPT_DAYS } })).await;
+        swept(&service).await;
+        let branches = async |cluster: &Value| {
+            let cluster = client.json(&format!("/api/failure-clusters/{cluster}")).await.expect("a cluster");
+            let mut branches: Vec<String> =
+                serde_json::from_value(cluster["branches"].clone()).expect("texts");
+            branches.sort();
+            branches
+        };
+        let clusters = client.json("/api/failure-clusters").await.expect("clusters");
+        assert_eq!(clusters["items"].as_array().map(Vec::len), Some(1), "{clusters}");
+        let old = clusters["items"][0]["id"].clone();
+        assert_eq!(branches(&old).await, ["feature/both", "feature/pays", "feature/searches", "main"]);
+        let tests = client.json(&format!("/api/failure-clusters/{old}/test-cases")).await.expect("tests");
+        let pays = tests["items"].as_array().expect("a list").iter().find(|test| test["title"] == "pays");
+        let pays = pays.expect("the test")["testCaseId"].clone();
+        let path = format!("/api/failure-clusters/{old}/extract-cases");
+        let taken = client.post_json(&path, &json!({ "testCaseIds": [pays] })).await.expect("taken out");
+        assert_eq!(branches(&taken["cluster"]["id"]).await, ["feature/both", "feature/pays", "main"]);
+        assert_eq!(branches(&old).await, ["feature/both", "feature/searches", "main"]);
+    })
+    .await;
+}
