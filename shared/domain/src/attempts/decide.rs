@@ -1,8 +1,10 @@
 //! What a set of attempts says about the execution.
 //!
 //! Invariant: a pure function of the set. A placeholder for a test that did
-//! not run never outweighs a result, the newest generation decides, each
-//! repetition is judged by `outcome`, and the worst one speaks for all.
+//! not run never outweighs a result, the newest generation decides, attempts of
+//! different shards are different repetitions, each repetition is judged by
+//! `outcome`, and the worst one speaks for all. A failure that a newer generation
+//! repaired makes the execution flaky: both ran one commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +24,8 @@ pub struct Decision {
     pub deciding: Attempt,
     /// Worst over repetitions.
     pub status: TestStatus,
-    /// Failed and passed, in any order, or passed after attempts nobody reported.
+    /// Failed and passed, in any order, or passed after attempts nobody reported, or
+    /// passed in a re-run after it had failed.
     pub flaky: bool,
     /// Duration of the deciding attempt.
     pub duration_ms: i64,
@@ -70,7 +73,7 @@ impl Decision {
         Outcome::of(self.status, self.flaky)
     }
 
-    /// The attempts as a sequence of failed (`true`) and passed ones, by
+    /// The attempts as a sequence of failed (`true`) and passed ones, by generation,
     /// repetition and retry. Attempts that nobody reported failed, else there
     /// had been no later one; skipped, interrupted and waiting attempts tried
     /// nothing.
@@ -80,9 +83,14 @@ impl Decision {
             return Vec::new();
         }
         let counted = || self.attempts.iter().filter(|view| !view.superseded).map(|view| &view.attempt);
-        let known = counted()
-            .filter(|attempt| attempt.status.is_failing() || attempt.status == TestStatus::Passed)
-            .map(|attempt| attempt.status.is_failing());
+        let mut superseded: Vec<&Attempt> =
+            self.attempts.iter().filter(|view| view.superseded).map(|view| &view.attempt).collect();
+        superseded.sort_by_key(|attempt| attempt.generation);
+        let tried = |attempt: &Attempt| match attempt.status {
+            status if status.is_failing() => Some(true),
+            TestStatus::Passed => Some(false),
+            _ => None,
+        };
         let of_newest = || {
             self.attempts
                 .iter()
@@ -92,7 +100,9 @@ impl Decision {
         let accounted = counted().count() + idle(of_newest, self.retries);
         let unreported =
             if self.repetitions > 1 { 0 } else { (self.retries as usize + 1).saturating_sub(accounted) };
-        std::iter::repeat_n(true, unreported.min(MAX_LISTED)).chain(known).collect()
+        let before = superseded.into_iter().filter_map(tried);
+        let unknown = std::iter::repeat_n(true, unreported.min(MAX_LISTED));
+        before.chain(unknown).chain(counted().filter_map(tried)).collect()
     }
 
     /// The attempt that shows how the execution failed: the deciding one of a
@@ -102,7 +112,10 @@ impl Decision {
         match self.outcome() {
             Outcome::Failed | Outcome::TimedOut => self.attempts.iter().find(|view| view.deciding),
             Outcome::Flaky => {
-                self.attempts.iter().rfind(|view| !view.superseded && view.attempt.status.is_failing())
+                let failed = || self.attempts.iter().filter(|view| view.attempt.status.is_failing());
+                // A re-run repaired it: then the newest of the superseded ones shows how.
+                let repaired = || failed().max_by_key(|view| (view.attempt.generation, view.attempt.retry));
+                failed().rfind(|view| !view.superseded).or_else(repaired)
             }
             _ => None,
         }
@@ -114,22 +127,32 @@ impl Decision {
 type Chain = Vec<usize>;
 
 impl AttemptSet {
+    /// Judges what was known when only these generations had run; `None` when the
+    /// test was not among it.
+    #[must_use]
+    pub fn decide_until(&self, generation: u32) -> Option<Decision> {
+        let known = self.entries().iter().filter(|entry| entry.attempt.generation <= generation);
+        Self::from_entries(known.cloned().collect()).decide()
+    }
+
     /// Judges the set; `None` when it is empty.
     #[must_use]
     pub fn decide(&self) -> Option<Decision> {
         let resolved = self.resolved();
         let has_result = resolved.iter().any(|one| !one.attempt.is_did_not_run());
         let is_considered = |one: &Resolved| !(has_result && one.attempt.is_did_not_run());
-        let newest =
-            resolved.iter().filter(|one| is_considered(one)).map(|one| one.attempt.generation).max()?;
-        let counts = |one: &Resolved| is_considered(one) && one.attempt.generation == newest;
+        let newest = Newest::of(resolved.iter().filter(|one| is_considered(one)));
+        let counts = |one: &Resolved| is_considered(one) && newest.is_current(&one.attempt);
 
         let numbered = repetitions(&resolved, is_considered);
-        let judged: Vec<Repetition<'_>> = numbered
-            .iter()
-            .filter(|(generation, _, _)| *generation == newest)
-            .filter_map(|(_, _, chain)| Repetition::judge(chain, &resolved))
-            .collect();
+        let is_current = |chain: &Chain| {
+            chain.first().is_some_and(|&position| newest.is_current(&resolved[position].attempt))
+        };
+        let judge = |is_wanted: bool| -> Vec<Repetition<'_>> {
+            let wanted = numbered.iter().filter(|(_, _, chain)| is_current(chain) == is_wanted);
+            wanted.filter_map(|(_, _, chain)| Repetition::judge(chain, &resolved)).collect()
+        };
+        let (judged, superseded) = (judge(true), judge(false));
         let worst = judged.iter().min_by_key(|repetition| {
             let position = repetition.deciding();
             let Resolved { attempt, is_listed } = &resolved[position];
@@ -142,11 +165,13 @@ impl AttemptSet {
         let (deciding, status) = (worst.deciding(), worst.outcome.status);
         let flaky = status == TestStatus::Passed
             && (counting.iter().any(|attempt| attempt.flaky_claimed)
-                || judged.iter().any(|repetition| repetition.is_flaky(&resolved)));
+                || judged.iter().any(|repetition| repetition.is_flaky(&resolved))
+                || superseded.iter().any(|one| one.outcome.flaky || one.outcome.status.is_failing()));
         let fingerprint = match status {
             status if status.is_failing() => last_fingerprint(std::slice::from_ref(worst), true, &resolved),
             // A client that sends only the result of a flaky test says with it what failed.
             _ if flaky => last_fingerprint(&judged, true, &resolved)
+                .or_else(|| last_fingerprint(&superseded, true, &resolved))
                 .or_else(|| last_fingerprint(&judged, false, &resolved)),
             _ => None,
         };
@@ -171,6 +196,31 @@ impl AttemptSet {
             attempts: views(&resolved, &numbered, deciding, counts),
             dropped: self.dropped(),
             deciding: resolved[deciding].attempt.clone(),
+        })
+    }
+}
+
+/// The generations of the considered attempts, by shard: `None` outside shards.
+struct Newest(BTreeMap<Option<i64>, (u32, u32)>);
+
+impl Newest {
+    fn of<'r>(considered: impl Iterator<Item = &'r Resolved>) -> Self {
+        let mut shards: BTreeMap<Option<i64>, (u32, u32)> = BTreeMap::new();
+        for Resolved { attempt, .. } in considered {
+            let generation = attempt.generation;
+            let known = shards.entry(attempt.facts.shard_index).or_insert((generation, generation));
+            *known = (known.0.min(generation), known.1.max(generation));
+        }
+        Self(shards)
+    }
+
+    /// Whether no newer attempt takes the place of this one: one of its own shard, or one
+    /// of a shard that did not have the test before, as a re-run of the failed tests deals
+    /// them out anew.
+    fn is_current(&self, attempt: &Attempt) -> bool {
+        self.0.iter().all(|(shard, &(oldest, newest))| {
+            let decides = if *shard == attempt.facts.shard_index { newest } else { oldest };
+            decides <= attempt.generation
         })
     }
 }
@@ -202,8 +252,8 @@ impl<'c> Repetition<'c> {
         }
         let deciding = &resolved[self.deciding()].attempt;
         let highest = self.chain.iter().map(|&position| resolved[position].attempt.retry).max().unwrap_or(0);
-        let is_of_repetition =
-            |one: &&Attempt| (one.generation, one.repetition) == (deciding.generation, deciding.repetition);
+        let repetition = |one: &Attempt| (one.generation, one.facts.shard_index, one.repetition);
+        let is_of_repetition = |one: &&Attempt| repetition(one) == repetition(deciding);
         let attempts = || resolved.iter().map(|one| &one.attempt).filter(is_of_repetition);
         self.chain.len() + idle(attempts, highest) <= highest as usize
     }
@@ -249,20 +299,25 @@ fn idle<'a, I: Iterator<Item = &'a Attempt>>(attempts: impl Fn() -> I, retry: u3
 /// Sorts the considered attempts into repetitions: (generation, 0-based
 /// number, chain).
 fn repetitions(resolved: &[Resolved], is_considered: impl Fn(&Resolved) -> bool) -> Vec<(u32, u32, Chain)> {
-    let mut groups: BTreeMap<(u32, Option<u32>), Vec<usize>> = BTreeMap::new();
+    type Group = (u32, Option<u32>, Option<i64>);
+    let group = |one: &Attempt| -> Group { (one.generation, one.repetition, one.facts.shard_index) };
+    let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
     for (position, one) in resolved.iter().enumerate().filter(|(_, one)| is_considered(one)) {
-        groups.entry((one.attempt.generation, one.attempt.repetition)).or_default().push(position);
+        groups.entry(group(&one.attempt)).or_default().push(position);
     }
-    let mut waited: BTreeMap<(u32, Option<u32>), BTreeSet<u32>> = BTreeMap::new();
+    let mut waited: BTreeMap<Group, BTreeSet<u32>> = BTreeMap::new();
     for Resolved { attempt, .. } in resolved.iter().filter(|one| one.attempt.is_did_not_run()) {
-        waited.entry((attempt.generation, attempt.repetition)).or_default().insert(attempt.retry);
+        waited.entry(group(attempt)).or_default().insert(attempt.retry);
     }
     let mut numbered = Vec::new();
-    for ((generation, index), members) in groups {
-        let waited = waited.remove(&(generation, index)).unwrap_or_default();
-        let has_index = index.is_some();
-        for (number, chain) in (0..).zip(chains(resolved, members, has_index, &waited)) {
-            numbered.push((generation, index.unwrap_or(number), chain));
+    let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
+    for (group, members) in groups {
+        let (generation, index, _) = group;
+        let waited = waited.remove(&group).unwrap_or_default();
+        for chain in chains(resolved, members, index.is_some(), &waited) {
+            let next = numbers.entry(generation).or_insert(0);
+            numbered.push((generation, index.unwrap_or(*next), chain));
+            *next += 1;
         }
     }
     numbered

@@ -30,9 +30,10 @@ pub struct AttemptSet {
     entries: Vec<Entry>,
 }
 
-/// What the contract calls the first three parts of the identity, and whether
-/// it is a placeholder, which is never the same as a result.
-pub(super) type Class = (u32, Option<u32>, u32, bool);
+/// What the contract calls the first three parts of the identity, whether it is a
+/// placeholder, which is never the same as a result, and the shard: what ran in two
+/// shards are two attempts.
+pub(super) type Class = (u32, Option<u32>, u32, bool, Option<i64>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -60,7 +61,7 @@ impl Entry {
 
     pub(super) fn class(&self) -> Class {
         let Attempt { generation, repetition, retry, .. } = self.attempt;
-        (generation, repetition, retry, self.attempt.is_did_not_run())
+        (generation, repetition, retry, self.attempt.is_did_not_run(), self.attempt.facts.shard_index)
     }
 
     fn key(&self) -> (Class, bool, Option<Timestamp>, u32) {
@@ -206,9 +207,9 @@ impl AttemptSet {
         for (position, entry) in self.entries.iter_mut().enumerate() {
             entry.is_listed = position < MAX_LISTED;
             if !entry.is_listed {
-                // Its worker is part of what it is known by.
-                let worker_index = entry.attempt.facts.worker_index;
-                entry.attempt.facts = AttemptFacts { worker_index, ..AttemptFacts::default() };
+                // Its worker and shard are part of what it is known by.
+                let AttemptFacts { worker_index, shard_index, .. } = entry.attempt.facts;
+                entry.attempt.facts = AttemptFacts { worker_index, shard_index, ..AttemptFacts::default() };
                 entry.attempt.evidence = None;
             }
         }
@@ -284,7 +285,7 @@ fn summary(parent: &Attempt, line: EarlierAttempt) -> Attempt {
         duration_ms: line.duration_ms,
         started_at: line.started_at,
         flaky_claimed: false,
-        facts: AttemptFacts::default(),
+        facts: AttemptFacts { shard_index: parent.facts.shard_index, ..AttemptFacts::default() },
         evidence: None,
         is_summary: true,
     }

@@ -87,7 +87,8 @@ impl AttemptSet {
     /// # Errors
     /// When the text is not such JSON.
     pub fn from_json(text: &str) -> Result<Self, StoredAttemptsError> {
-        let stored: Vec<StoredAttempt> = serde_json::from_str(text)?;
+        let mut stored: Vec<StoredAttempt> = serde_json::from_str(text)?;
+        add_shards(&mut stored);
         let mut entries: Vec<Entry> = Vec::with_capacity(stored.len());
         for one in stored {
             let mut entry = Entry::new(one.try_into()?, 0);
@@ -101,6 +102,18 @@ impl AttemptSet {
             entries.push(entry);
         }
         Ok(Self::from_entries(entries))
+    }
+}
+
+/// Histories of before did not name the shard that sent them: where all attempts that were
+/// reported themselves are of one shard, they are as well.
+fn add_shards(stored: &mut [StoredAttempt]) {
+    let mut reported = stored.iter().filter(|one| !one.is_summary).map(|one| one.facts.shard_index);
+    let Some(Some(first)) = reported.next() else { return };
+    if reported.all(|shard| shard == Some(first)) {
+        for one in stored.iter_mut().filter(|one| one.is_summary) {
+            one.facts.shard_index = Some(first);
+        }
     }
 }
 

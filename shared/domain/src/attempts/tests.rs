@@ -47,6 +47,11 @@ impl Attempt {
         self
     }
 
+    fn in_shard(mut self, shard: i64) -> Self {
+        self.facts.shard_index = Some(shard);
+        self
+    }
+
     fn on_worker(mut self, worker: i64) -> Self {
         self.facts.worker_index = Some(worker);
         self
@@ -196,13 +201,53 @@ fn a_placeholder_never_outweighs_a_result() {
 #[test]
 fn the_newest_generation_decides_and_older_attempts_stay_listed() {
     let decision = decide([
-        attempt(0, Failed).at(1),
-        attempt(1, Failed).at(2),
+        attempt(0, Passed).at(1),
+        attempt(1, Passed).at(2),
         attempt(0, Passed).at(3).took(7).of_generation(1),
     ]);
     assert_eq!((decision.status, decision.flaky, decision.retries), (Passed, false, 0));
     assert_eq!(decision.total_duration_ms, 7);
     assert_eq!(decision.attempts.iter().filter(|view| view.superseded).count(), 2);
+}
+
+#[test]
+fn a_failure_that_a_rerun_repairs_is_flaky() {
+    let judge = |first, second| {
+        let decision = decide([attempt(0, first).at(1), attempt(0, second).at(2).of_generation(1)]);
+        (decision.status, decision.flaky, decision.tries())
+    };
+    assert_eq!(judge(Failed, Passed), (Passed, true, vec![true, false]));
+    assert_eq!(judge(Passed, Failed), (Failed, false, vec![false, true]));
+    assert_eq!(judge(Failed, Failed), (Failed, false, vec![true, true]));
+    assert_eq!(judge(Interrupted, Passed), (Passed, false, vec![false]));
+    assert_eq!(judge(Failed, Skipped).0, Skipped);
+    let flaky_before =
+        [attempt(0, Failed).at(1), attempt(1, Passed).at(2), attempt(0, Passed).of_generation(1)];
+    assert!(decide(flaky_before).flaky);
+    let mut failed = attempt(0, TimedOut).at(1);
+    failed.facts.fingerprint = Some(Fingerprint([7; 32]));
+    let repaired = decide([failed, attempt(0, Passed).at(2).of_generation(1)]);
+    assert_eq!(repaired.fingerprint, Some(Fingerprint([7; 32])), "it shows how it failed");
+    assert_eq!(repaired.failed_attempt().map(|view| view.attempt.status), Some(TimedOut));
+}
+
+#[test]
+fn what_runs_in_every_shard_is_repaired_shard_by_shard() {
+    let of =
+        |shard, generation, status, at| attempt(0, status).in_shard(shard).of_generation(generation).at(at);
+    let both = decide([of(1, 0, Passed, 1), of(2, 0, Failed, 2)]);
+    assert_eq!((both.status, both.flaky, both.repetitions), (Failed, false, 2));
+    let undated = |shard, status| attempt(0, status).in_shard(shard);
+    assert_eq!(decide([undated(1, Passed), undated(2, Failed)]).status, Failed);
+    let crossed = [of(1, 0, Failed, 1), of(2, 0, Failed, 2), attempt(1, Passed).in_shard(2).at(3)];
+    assert_eq!(decide(crossed).status, Failed, "the retry in the second shard is none of the first");
+    let one_repaired = decide([of(1, 0, Failed, 1), of(2, 0, Failed, 2), of(1, 1, Passed, 3)]);
+    assert_eq!((one_repaired.status, one_repaired.flaky), (Failed, false));
+    let repaired =
+        decide([of(1, 0, Failed, 1), of(2, 0, Failed, 2), of(1, 1, Passed, 3), of(2, 1, Passed, 4)]);
+    assert_eq!((repaired.status, repaired.flaky), (Passed, true));
+    let moved = decide([of(2, 0, Failed, 1), of(1, 1, Passed, 2)]);
+    assert_eq!((moved.status, moved.flaky), (Passed, true), "a re-run deals its tests out anew");
 }
 
 #[test]

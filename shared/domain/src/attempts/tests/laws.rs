@@ -13,11 +13,12 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
     let identity = (0..3_u32, proptest::option::of(0..2_u32), 0..2_u32, proptest::option::of(0..4_i64));
     let result = (any_status(), 0..3_i64, proptest::bool::weighted(0.1), proptest::option::of(1..9_i64));
     let text = (proptest::option::of("[ab]"), proptest::option::of(0..3_u8));
-    let facts =
-        (text, proptest::option::of(0..3_i64), 0..3_i64, any::<bool>(), proptest::option::of(0..2_i64));
+    let place = (proptest::option::of(0..2_i64), proptest::option::of(1..3_i64));
+    let facts = (text, proptest::option::of(0..3_i64), 0..3_i64, any::<bool>(), place);
     (identity, result, facts).prop_map(|((retry, repetition, generation, start), result, facts)| {
         let (status, duration_ms, flaky_claimed, pack) = result;
-        let ((error_summary, failure), slowest_ms, steps, expected_failure, worker_index) = facts;
+        let ((error_summary, failure), slowest_ms, steps, expected_failure, place) = facts;
+        let (worker_index, shard_index) = place;
         let slowest_step = slowest_ms.map(|ms| format!("step {ms}"));
         Attempt {
             repetition,
@@ -32,6 +33,7 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
                 steps,
                 expected_failure,
                 worker_index,
+                shard_index,
                 fingerprint: failure.map(|byte| Fingerprint([byte; 32])),
                 ..AttemptFacts::default()
             },
