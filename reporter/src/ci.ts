@@ -11,7 +11,11 @@ export interface CiInfo {
   buildUrl?: string;
   jobUrl?: string;
   buildNumber?: string;
+  /** Equal for all jobs of a build and all attempts of them; the run label comes from it. */
+  buildId?: string;
   jobName?: string;
+  /** Where the system does not count attempts: a job that is retried gets a higher number in the same build. */
+  jobNumber?: string;
   workflow?: string;
   branch?: string;
   /** A checkout of CI seldom knows which branch of its remote is the default one. */
@@ -20,6 +24,7 @@ export interface CiInfo {
   pullRequest?: string;
   repository?: string;
   actor?: string;
+  /** A job that is run again has a higher one. */
   runAttempt?: string;
   event?: string;
   ref?: string;
@@ -76,6 +81,7 @@ const PROVIDERS: readonly Provider[] = [
       jobUrl: env['CI_JOB_URL'],
       buildNumber: env['CI_PIPELINE_IID'],
       jobName: env['CI_JOB_NAME'],
+      jobNumber: env['CI_JOB_ID'],
       repository: env['CI_PROJECT_PATH'],
       actor: env['GITLAB_USER_LOGIN'],
       event: env['CI_PIPELINE_SOURCE'],
@@ -124,7 +130,8 @@ const PROVIDERS: readonly Provider[] = [
         (server, project, build) =>
           `${server.replace(/\/$/, '')}/${encodeURIComponent(project)}/_build/results?buildId=${build}`),
       buildNumber: env['BUILD_BUILDNUMBER'],
-      jobName: env['AGENT_JOBNAME'],
+      // Stages may have jobs of one name.
+      jobName: [env['SYSTEM_STAGENAME'], env['AGENT_JOBNAME']].filter((name) => name && name !== '__default').join(' / '),
       workflow: env['BUILD_DEFINITIONNAME'],
       repository: env['BUILD_REPOSITORY_NAME'],
       actor: env['BUILD_REQUESTEDFOR'],
@@ -156,7 +163,9 @@ const PROVIDERS: readonly Provider[] = [
       pullRequest: pullRequestNumber(env['BUILDKITE_PULL_REQUEST']),
       buildUrl: env['BUILDKITE_BUILD_URL'],
       buildNumber: env['BUILDKITE_BUILD_NUMBER'],
-      jobName: env['BUILDKITE_LABEL'],
+      // Jobs of one step that run side by side differ by their number alone.
+      jobName: [first(env, 'BUILDKITE_LABEL', 'BUILDKITE_STEP_KEY', 'BUILDKITE_STEP_ID'), env['BUILDKITE_PARALLEL_JOB']]
+        .filter((part) => part).join(' #'),
       workflow: env['BUILDKITE_PIPELINE_SLUG'],
       actor: env['BUILDKITE_BUILD_CREATOR'],
       runAttempt: env['BUILDKITE_RETRY_COUNT'],
@@ -243,9 +252,10 @@ const PROVIDERS: readonly Provider[] = [
 export function detectCi(env: Env): Detection | undefined {
   const provider = PROVIDERS.find((candidate) => isSet(env[candidate.variable]));
   if (provider) {
+    const runLabel = provider.runLabel(env);
     return {
-      info: { provider: provider.name, ...withoutBlanks(provider.details(env)) },
-      runLabel: provider.runLabel(env),
+      info: { provider: provider.name, ...withoutBlanks({ buildId: runLabel, ...provider.details(env) }) },
+      runLabel,
     };
   }
   if (isSet(env['CI'])) return { info: { provider: 'Unknown CI', detected: true }, runLabel: undefined };

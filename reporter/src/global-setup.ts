@@ -7,9 +7,11 @@ import type { FullConfig } from '@playwright/test';
 import { detectCi } from './ci';
 import { createClient, deadlineIn } from './client';
 import { reasonOf } from './failure';
+import { collectScm } from './git';
 import { jsonBody } from './http';
 import { instanceId, newClientRunId } from './identity';
 import { createLog } from './log';
+import { originOf } from './metadata';
 import { projectNameFor, resolveSettings, type CallboardReporterOptions } from './options';
 import { configDir } from './reports';
 import { startFields } from './run';
@@ -54,11 +56,12 @@ function begin(options: CallboardReporterOptions, config: FullConfig): SetupHand
     const projectName = projectNameFor(settings, configDir(config, workingDirectory));
     const startedAtMs = Date.now();
     const clientRunId = newClientRunId();
+    const detected = detectCi(process.env);
     const { plannedTests: _unknownYet, ...fields } = startFields({
       config, settings, selection, projectName, clientRunId, startedAtMs, plannedTests: 0,
       instanceId: instanceId({
         projectName,
-        runLabel: settings.runLabel ?? detectCi(process.env)?.runLabel,
+        runLabel: settings.runLabel ?? detected?.runLabel,
         playwrightProjects: selection.projects,
         hostname: os.hostname(),
         workingDirectory,
@@ -66,8 +69,13 @@ function begin(options: CallboardReporterOptions, config: FullConfig): SetupHand
     });
     const log = createLog(settings.verbose, () => process.stderr);
     const client = createClient(settings.origin, settings.credentials, log);
-    const registration = client
-      .send('/api/test-runs/setup', jsonBody(fields), deadlineIn(REGISTER_TIMEOUT_MS), { tries: 2 })
+    const ci = settings.collectCiInfo ? detected?.info : undefined;
+    const scm = settings.collectScmInfo
+      ? collectScm(configDir(config, workingDirectory), detected?.info).catch(() => undefined)
+      : Promise.resolve(undefined);
+    const registration = scm
+      .then((known) => jsonBody({ ...fields, metadata: originOf({ ci, scm: known, config, workingDirectory }) }))
+      .then((body) => client.send('/api/test-runs/setup', body, deadlineIn(REGISTER_TIMEOUT_MS), { tries: 2 }))
       .then(({ runId, setupToken }): SetupRegistration | undefined =>
         (typeof runId === 'number' && typeof setupToken === 'string' ? { runId, setupToken } : undefined))
       .catch((error: unknown) => {

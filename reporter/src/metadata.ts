@@ -28,17 +28,33 @@ const SLOWEST_TESTS = 5;
 
 export function metadataOf(parts: MetadataParts): Record<string, unknown> {
   const { settings, run } = parts;
+  return {
+    ...originOf({ ...parts, config: run.config, workingDirectory: run.workingDirectory }),
+    ...withoutUndefined({
+      projectDescription: settings.projectDescription,
+      relatedIssue: settings.relatedIssue,
+      tags: settings.tags.length > 0 ? settings.tags : undefined,
+      customData: settings.customData,
+      performance: performanceOf(parts.attempts, run.workingDirectory),
+      globalErrors: parts.globalErrors.length > 0 ? parts.globalErrors : undefined,
+    }),
+  };
+}
+
+export interface OriginParts {
+  ci: CiInfo | undefined;
+  scm: ScmInfo | undefined;
+  config: FullConfig;
+  workingDirectory: string;
+}
+
+/** Where a run comes from: what the service finds the run by that this one repeats. */
+export function originOf({ ci, scm, config, workingDirectory }: OriginParts): Record<string, unknown> {
   return withoutUndefined({
-    projectDescription: settings.projectDescription,
-    relatedIssue: settings.relatedIssue,
-    tags: settings.tags.length > 0 ? settings.tags : undefined,
-    customData: settings.customData,
-    scm: parts.scm,
-    ci: parts.ci,
+    scm,
+    ci,
     host: { os: `${os.type()} ${os.release()}`, arch: process.arch, node: process.version },
-    playwrightConfig: configSummary(run.config, run.workingDirectory),
-    performance: performanceOf(parts.attempts, run.workingDirectory),
-    globalErrors: parts.globalErrors.length > 0 ? parts.globalErrors : undefined,
+    playwrightConfig: configSummary(config, workingDirectory),
   });
 }
 

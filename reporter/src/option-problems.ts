@@ -9,7 +9,7 @@ type Kind = 'flag' | 'text' | 'amount' | 'texts' | 'object' | 'reports';
 const KINDS: Record<keyof CallboardReporterOptions, Kind> = {
   enabled: 'flag', serverUrl: 'text', apiKey: 'text', username: 'text', password: 'text',
   projectName: 'text', projectDescription: 'text', relatedIssue: 'text', tags: 'texts', customData: 'object',
-  environment: 'text', label: 'text', runLabel: 'text',
+  environment: 'text', label: 'text', runLabel: 'text', rerunOf: 'amount',
   streaming: 'flag', streamingBatchSize: 'amount', streamingBatchDelay: 'amount',
   uploadTraces: 'flag', uploadAttachments: 'flag', uploadReport: 'flag', liveFileUploads: 'flag', reports: 'reports',
   captureLocators: 'flag', capturePageState: 'flag', captureNetwork: 'flag', captureConsole: 'flag', captureServerTraces: 'flag',
@@ -37,6 +37,7 @@ const FITS: Record<Kind, (value: unknown) => boolean> = {
 
 const AMOUNT_VARIABLES = [
   'SERVICE_STREAMING_BATCH_SIZE', 'SERVICE_STREAMING_BATCH_DELAY', 'SERVICE_SPOOL_MAX_BYTES', 'SERVICE_FINALIZE_TIMEOUT',
+  'SERVICE_RERUN_OF',
 ];
 
 /** `written` are the names that stand in the configuration: Playwright hands more to every reporter. */

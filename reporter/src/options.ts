@@ -34,6 +34,8 @@ export interface CallboardReporterOptions {
   environment?: string;
   label?: string;
   runLabel?: string;
+  /** The run that this one repeats, where CI cannot tell. */
+  rerunOf?: number;
   streaming?: boolean;
   streamingBatchSize?: number;
   streamingBatchDelay?: number;
@@ -78,6 +80,7 @@ export interface Settings {
   environment: string | undefined;
   label: string | undefined;
   runLabel: string | undefined;
+  rerunOf: number | undefined;
   streaming: boolean;
   streamingBatchSize: number;
   streamingBatchDelayMs: number;
@@ -130,6 +133,7 @@ export function resolveSettings(options: CallboardReporterOptions, env: Env): Se
     environment: text(options.environment, env['SERVICE_ENVIRONMENT']),
     label: text(options.label, env['SERVICE_LABEL']),
     runLabel: text(options.runLabel, env['SERVICE_RUN_LABEL']),
+    rerunOf: amount(options.rerunOf, env['SERVICE_RERUN_OF'], 0) || undefined,
     streaming: flag(options.streaming, env['SERVICE_STREAMING'], true),
     streamingBatchSize: Math.max(1, amount(options.streamingBatchSize, env['SERVICE_STREAMING_BATCH_SIZE'], DEFAULT_BATCH_SIZE)),
     streamingBatchDelayMs: amount(options.streamingBatchDelay, env['SERVICE_STREAMING_BATCH_DELAY'], DEFAULT_BATCH_DELAY_MS),

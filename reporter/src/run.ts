@@ -24,6 +24,7 @@ export interface StartFields {
   shardTotal?: number;
   isFullRun: boolean;
   filterDetails: Selection['filterDetails'];
+  rerunOf?: number;
 }
 
 export interface RunFields extends StartFields {
@@ -66,6 +67,7 @@ export function startFields(parts: StartParts): StartFields {
     ...(config.shard ? { shardIndex: config.shard.current, shardTotal: config.shard.total } : {}),
     isFullRun: selection.isFullRun,
     filterDetails: selection.filterDetails,
+    ...(settings.rerunOf === undefined ? {} : { rerunOf: settings.rerunOf }),
   };
 }
 

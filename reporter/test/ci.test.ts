@@ -23,12 +23,12 @@ const PIPELINES: { env: Env; runLabel: string | undefined; info: Partial<CiInfo>
     env: {
       GITLAB_CI: 'true', CI: 'true', CI_PIPELINE_ID: '12', CI_MERGE_REQUEST_SOURCE_BRANCH_NAME: 'topic',
       CI_COMMIT_REF_NAME: 'refs', CI_COMMIT_SHA: 'abc', CI_MERGE_REQUEST_IID: '4', CI_PIPELINE_URL: 'https://l.example/p/12',
-      CI_JOB_URL: 'https://l.example/j/1', CI_JOB_NAME: 'e2e', CI_DEFAULT_BRANCH: 'trunk',
+      CI_JOB_URL: 'https://l.example/j/1', CI_JOB_NAME: 'e2e', CI_JOB_ID: '77', CI_DEFAULT_BRANCH: 'trunk',
     },
     runLabel: '12',
     info: {
       provider: 'GitLab CI', branch: 'topic', defaultBranch: 'trunk', commit: 'abc', pullRequest: '4', buildUrl: 'https://l.example/p/12',
-      jobUrl: 'https://l.example/j/1', jobName: 'e2e',
+      jobUrl: 'https://l.example/j/1', jobName: 'e2e', jobNumber: '77',
     },
   },
   {
@@ -51,11 +51,11 @@ const PIPELINES: { env: Env; runLabel: string | undefined; info: Partial<CiInfo>
     env: {
       TF_BUILD: 'True', BUILD_BUILDID: '6', BUILD_SOURCEBRANCH: 'refs/heads/x/y', BUILD_SOURCEVERSION: 's',
       SYSTEM_PULLREQUEST_PULLREQUESTID: '3', SYSTEM_TEAMFOUNDATIONSERVERURI: 'https://a.example/org/',
-      SYSTEM_TEAMPROJECT: 'my team', AGENT_JOBNAME: 'j',
+      SYSTEM_TEAMPROJECT: 'my team', AGENT_JOBNAME: 'j', SYSTEM_STAGENAME: 'nightly', SYSTEM_JOBATTEMPT: '2',
     },
     runLabel: '6',
     info: {
-      provider: 'Azure Pipelines', branch: 'x/y', commit: 's', pullRequest: '3', jobName: 'j',
+      provider: 'Azure Pipelines', branch: 'x/y', commit: 's', pullRequest: '3', jobName: 'nightly / j', runAttempt: '2',
       buildUrl: 'https://a.example/org/my%20team/_build/results?buildId=6',
     },
   },
@@ -72,10 +72,10 @@ const PIPELINES: { env: Env; runLabel: string | undefined; info: Partial<CiInfo>
   {
     env: {
       BUILDKITE: 'true', BUILDKITE_BUILD_ID: 'u', BUILDKITE_BRANCH: 'b', BUILDKITE_COMMIT: 's',
-      BUILDKITE_PULL_REQUEST: 'false', BUILDKITE_BUILD_URL: 'https://b.example/1', BUILDKITE_LABEL: 'e2e',
+      BUILDKITE_PULL_REQUEST: 'false', BUILDKITE_BUILD_URL: 'https://b.example/1', BUILDKITE_LABEL: 'e2e', BUILDKITE_PARALLEL_JOB: '1', BUILDKITE_RETRY_COUNT: '0',
     },
     runLabel: 'u',
-    info: { provider: 'Buildkite', branch: 'b', commit: 's', buildUrl: 'https://b.example/1', jobName: 'e2e' },
+    info: { provider: 'Buildkite', branch: 'b', commit: 's', buildUrl: 'https://b.example/1', jobName: 'e2e #1', runAttempt: '0' },
   },
   {
     env: {
@@ -128,7 +128,8 @@ const PIPELINES: { env: Env; runLabel: string | undefined; info: Partial<CiInfo>
 
 for (const { env, runLabel, info } of PIPELINES) {
   test(`${info.provider} is recognised by its variables`, () => {
-    assert.deepEqual(detectCi(env), { info, runLabel });
+    const build = runLabel === undefined ? {} : { buildId: runLabel };
+    assert.deepEqual(detectCi(env), { info: { ...info, ...build }, runLabel });
   });
 }
 
