@@ -30,7 +30,8 @@ pub(crate) async fn setup_run(
     bytes: JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
-    let ((fields, found), _reservation) = bytes.read(|bytes| body::fields(bytes, Need::Setup)).await?;
+    let ((fields, mut found), _reservation) = bytes.read(|bytes| body::fields(bytes, Need::Setup)).await?;
+    fields.warn_of_start_ahead(now, &mut found);
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();
@@ -62,7 +63,8 @@ pub(crate) async fn start_run(
     bytes: JsonBytes,
 ) -> Result<Response, ApiError> {
     let now = state.now();
-    let ((fields, found), _reservation) = bytes.read(|bytes| body::fields(bytes, Need::Start)).await?;
+    let ((fields, mut found), _reservation) = bytes.read(|bytes| body::fields(bytes, Need::Start)).await?;
+    fields.warn_of_start_ahead(now, &mut found);
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();

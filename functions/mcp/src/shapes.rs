@@ -4,6 +4,7 @@
 use callboard_domain::run_errors::ErrorPhase;
 use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::time::Timestamp;
+use callboard_query::run_attempts::RunAttempt;
 use callboard_query::run_errors::RunErrorItem;
 use callboard_query::shapes::{ClusterItem, ExecutionItem, RunItem, browser_label};
 use serde::Serialize;
@@ -25,6 +26,32 @@ pub(crate) struct Page<T> {
     pub items: Vec<T>,
     /// Where to read on; null at the end.
     pub next_cursor: Option<String>,
+}
+
+/// A run as it stood after one of its attempts.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunAttemptLine {
+    attempt: i64,
+    #[schema(value_type = String)]
+    status: RunStatus,
+    total: i64,
+    passed: i64,
+    failed: i64,
+    flaky: i64,
+}
+
+impl From<RunAttempt> for RunAttemptLine {
+    fn from(attempt: RunAttempt) -> Self {
+        Self {
+            attempt: attempt.attempt,
+            status: attempt.status,
+            total: attempt.totals.total_tests,
+            passed: attempt.totals.passed_tests,
+            failed: attempt.totals.failed_tests,
+            flaky: attempt.totals.flaky_tests,
+        }
+    }
 }
 
 /// A run in a list.
@@ -55,6 +82,8 @@ pub(crate) struct RunLine {
     /// Why it does not count as a full run: selection, rerun or fewer-tests.
     #[schema(value_type = Option<String>)]
     partial_reason: Option<&'static str>,
+    /// The run that it repeats, where re-runs are kept apart.
+    rerun_of: Option<i64>,
     /// Tests a full run was expected to have.
     expected_tests: Option<i64>,
     /// Uncommitted changes: never a baseline.
@@ -85,6 +114,7 @@ impl From<RunItem> for RunLine {
             branch: brief.branch,
             commit: short_commit(brief.commit),
             partial_reason: run.partial_reason,
+            rerun_of: run.rerun_of,
             expected_tests: run.expected_tests,
             dirty: run.is_dirty,
             url: run.url,

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 
 use callboard_domain::ids::TagId;
 use callboard_domain::ingest::project_name;
+use callboard_domain::run_life::Reruns;
 use callboard_http::ApiError;
 use callboard_http::extract::Fields;
 use callboard_query::Change;
 use callboard_query::project_editing::{NewProject, ProjectEdit};
+use callboard_query::shapes::words::RerunsWord;
 use utoipa::ToSchema;
 
 const MAX_LABEL_CHARS: usize = 200;
@@ -60,11 +62,14 @@ pub(crate) struct ProjectBody {
     /// Token for the code host. It is sealed and never shown again.
     #[schema(format = Password)]
     scm_token: Option<String>,
+    /// What becomes of re-runs from now on: `join` the run that they repeat, or stay `separate`.
+    #[schema(value_type = Option<RerunsWord>)]
+    reruns: Option<String>,
     /// Exactly these tags, by id.
     tag_ids: Option<Vec<i64>>,
 }
 
-const EDITABLE: [&str; 9] = [
+const EDITABLE: [&str; 10] = [
     "name",
     "label",
     "description",
@@ -73,6 +78,7 @@ const EDITABLE: [&str; 9] = [
     "trackedBranches",
     "repositoryUrl",
     "scmToken",
+    "reruns",
     "tagIds",
 ];
 
@@ -118,6 +124,7 @@ pub(crate) fn project_edit(fields: &Fields) -> Result<ProjectEdit, ApiError> {
         tracked_branches: fields.lines("trackedBranches", MOST_PATTERNS, MAX_BRANCH_CHARS)?,
         repository_url: fields.address("repositoryUrl", true)?,
         scm_token: fields.line("scmToken", MAX_TOKEN_CHARS)?,
+        reruns: fields.word("reruns", &Reruns::ALL.map(Reruns::as_str), Reruns::parse)?,
         tags: tags(fields)?,
     })
 }

@@ -44,7 +44,8 @@ pub(crate) async fn submit_run(
 ) -> Result<Json<SubmitAnswer>, ApiError> {
     let now = state.now();
     let caps = state.config().caps.clone();
-    let ((fields, entries, warnings), reservation) = body.read(move |body| parse(body, &caps)).await?;
+    let ((fields, entries, mut warnings), reservation) = body.read(move |body| parse(body, &caps)).await?;
+    fields.warn_of_start_ahead(now, &mut warnings);
     let ctx = state.context(&site);
     let name = fields.project_name.clone().unwrap_or_default();
     let description = fields.project_description.as_deref();

@@ -123,6 +123,7 @@ impl Taking {
                 (project, run, status, reports, found)
             }
             Upload::NewRun { project, fields, entries, named, mut found } => {
+                fields.warn_of_start_ahead(self.began, &mut found);
                 let whole = Whole { fields: *fields, entries, files, named, held: reservation };
                 let (run, status, more) = store(&self.ctx, project, whole, &labels, self.began).await?;
                 found.extend(more);

@@ -3,11 +3,11 @@
 //!
 //! A slot is one client that feeds a run. An unsharded run has the index 0
 //! only; a run of n shards the indexes 1 to n, each with one slot or more: a
-//! matrix leg beside another, or a retry of a lost one. Everything here is a
+//! matrix leg beside another, a retry of a lost one, or a re-run. Everything here is a
 //! function of the slots alone, so the order in which their calls arrived
 //! never shows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::status::RunStatus;
 use crate::time::Timestamp;
@@ -100,6 +100,41 @@ impl EndReason {
     }
 }
 
+/// What becomes of a re-run: the setting `reruns` of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reruns {
+    /// It joins the run that it repeats.
+    Join,
+    /// It is a run of its own that names the one it repeats.
+    Separate,
+}
+
+impl Reruns {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Join, Self::Separate];
+
+    /// Reads the spelling of requests.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reruns| reruns.as_str() == text)
+    }
+
+    /// By whether re-runs join.
+    #[must_use]
+    pub const fn of(joins: bool) -> Self {
+        if joins { Self::Join } else { Self::Separate }
+    }
+
+    /// The spelling in answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Join => "join",
+            Self::Separate => "separate",
+        }
+    }
+}
+
 /// How long the service waits for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
@@ -140,6 +175,8 @@ pub struct Slot {
     pub ordinal: i64,
     /// 0, and one more for every retry of the shard.
     pub generation: i64,
+    /// Attempt of its CI job, where the CI system counts attempts.
+    pub job_attempt: Option<i64>,
     /// Where it stands.
     pub state: SlotState,
     /// The result its client claimed.
@@ -192,6 +229,16 @@ pub struct Successors {
     pub since: Timestamp,
 }
 
+/// Where a new slot belongs among those of its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generation {
+    /// Its generation.
+    pub number: i64,
+    /// Whether this and all newer generations of the index move up by one first,
+    /// because the slot repeats less than they do.
+    pub is_inserted: bool,
+}
+
 /// The slots of a run, in the order they were opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots<'a> {
@@ -236,13 +283,48 @@ impl Slots<'_> {
         self.indexes().find(|index| self.of(*index).next().is_none()).unwrap_or(first)
     }
 
-    /// The generation of a new slot of an index: beside a live one the same,
-    /// after one that is over the next.
+    /// The generation of a new slot of an index: by the attempt of its CI job, where
+    /// that is known; else beside a live slot the same, and after one that is over
+    /// the next. `is_repeat` says that it repeats the index, whatever the newest slot does.
     #[must_use]
-    pub fn next_generation(&self, index: i64) -> i64 {
-        let Some(newest) = self.of(index).map(|slot| slot.generation).max() else { return 0 };
+    pub fn generation_of_new(&self, index: i64, job_attempt: Option<i64>, is_repeat: bool) -> Generation {
+        let of = |number| Generation { number, is_inserted: false };
+        let Some(newest) = self.of(index).map(|slot| slot.generation).max() else { return of(0) };
+        if let Some(attempt) = job_attempt {
+            let generations = |is_meant: fn(i64, i64) -> bool| {
+                let slots = self
+                    .of(index)
+                    .filter(move |slot| slot.job_attempt.is_some_and(|known| is_meant(known, attempt)));
+                slots.map(|slot| slot.generation)
+            };
+            if let Some(later) = generations(|known, attempt| known > attempt).min() {
+                let same = generations(|known, attempt| known == attempt).max();
+                return same.map_or(Generation { number: later, is_inserted: true }, of);
+            }
+            if generations(|known, attempt| known < attempt).max() == Some(newest) {
+                return of(newest + 1);
+            }
+        }
         let beside = self.of(index).any(|slot| slot.generation == newest && slot.state == SlotState::Live);
-        if beside { newest } else { newest + 1 }
+        if beside && !is_repeat { of(newest) } else { of(newest + 1) }
+    }
+
+    /// Whether a client of this attempt of the CI job has fed an index.
+    #[must_use]
+    pub fn has_attempt(&self, index: i64, job_attempt: i64) -> bool {
+        self.of(index).any(|slot| slot.job_attempt == Some(job_attempt))
+    }
+
+    /// Whether an index was run again.
+    #[must_use]
+    pub fn is_repeated(&self, index: i64) -> bool {
+        self.of(index).any(|slot| slot.generation > 0)
+    }
+
+    /// The newest generation of all indexes: how often the run was repeated.
+    #[must_use]
+    pub fn newest_generation(&self) -> i64 {
+        self.all.iter().map(|slot| slot.generation).max().unwrap_or(0)
     }
 
     /// The ordinal of a new slot.
@@ -383,10 +465,43 @@ impl Slots<'_> {
         self.counting().any(|slot| slot.state != SlotState::Finished)
     }
 
-    /// The longest of the slots that decide, ms.
+    /// From the earliest start to the latest end, ms, without the time between the end
+    /// of the run and its re-run; `None` as long as no slot says how long it took.
     #[must_use]
     pub fn duration_ms(&self) -> Option<i64> {
-        self.counting().filter_map(|slot| slot.duration_ms).max()
+        let mut spans: BTreeMap<usize, (i64, i64)> = BTreeMap::new();
+        for slot in self.all {
+            let Some(duration) = slot.duration_ms else { continue };
+            let start = slot.start_time.millis();
+            let end = start.saturating_add(duration);
+            let span = spans.entry(self.round(slot)).or_insert((start, end));
+            *span = (span.0.min(start), span.1.max(end));
+        }
+        let mut spans: Vec<(i64, i64)> = spans.into_values().collect();
+        spans.sort_unstable();
+        let mut covered: Option<(i64, i64)> = None;
+        for (start, end) in spans {
+            covered = Some(covered.map_or((end - start, end), |(ms, until)| {
+                (ms + (end - start.max(until)).max(0), until.max(end))
+            }));
+        }
+        covered.map(|(ms, _)| ms)
+    }
+
+    /// How often its index had come to an end before: what takes the place of a lost
+    /// slot belongs to the same round.
+    fn round(&self, slot: &Slot) -> usize {
+        let finished = self
+            .of(slot.shard_index)
+            .filter(|other| other.generation < slot.generation && other.state == SlotState::Finished);
+        finished.map(|other| other.generation).collect::<BTreeSet<_>>().len()
+    }
+
+    /// The latest end, as far as slots say how long they took.
+    #[must_use]
+    pub fn last_end(&self) -> Option<Timestamp> {
+        let end = |slot: &Slot| Some(Timestamp(slot.start_time.millis().saturating_add(slot.duration_ms?)));
+        self.all.iter().filter_map(end).max()
     }
 
     /// The earliest start.
@@ -415,7 +530,8 @@ pub fn worse(one: RunStatus, other: RunStatus) -> RunStatus {
 pub enum Joining {
     /// It becomes part of that run.
     Join,
-    /// It repeats a shard of that run: a run of its own that says so.
+    /// It repeats a shard of that run, which is over: by the project's setting it joins
+    /// that run or is one of its own that says so.
     Rerun,
     /// It has nothing to do with that run.
     Apart,
@@ -439,16 +555,19 @@ pub struct Newest<'a> {
 
 impl Newest<'_> {
     /// Decides about a shard; `None` as its index takes the lowest free one.
-    /// `batch_start` is when one began that is sent after it ran.
+    /// `batch_start` is when one began that is sent after it ran; `job_attempt` is the
+    /// attempt of its CI job.
     #[must_use]
     pub fn joined_by(
         &self,
         index: Option<i64>,
         batch_start: Option<Timestamp>,
+        job_attempt: Option<i64>,
         now: Timestamp,
         patience: &Patience,
     ) -> Joining {
-        let has_begun = self.slots.has_begun(index.unwrap_or_else(|| self.slots.free_index()));
+        let place = index.unwrap_or_else(|| self.slots.free_index());
+        let has_begun = self.slots.has_begun(place);
         let since = index.and_then(|index| self.slots.begun_last(index));
         let is_older = batch_start.zip(since).is_some_and(|(start, since)| {
             start.millis() < since.millis().saturating_sub(patience.shard_join_ms)
@@ -456,7 +575,12 @@ impl Newest<'_> {
         if is_older {
             return Joining::Earlier;
         }
-        if self.last_activity_at.millis() < now.millis() - patience.shard_join_ms {
+        // A CI system that counts attempts says itself which build a late one belongs to.
+        let is_further_attempt = job_attempt.is_some_and(|attempt| {
+            let known = |slot: &Slot| slot.job_attempt.is_some_and(|known| known != attempt);
+            self.slots.of(place).any(known) && !self.slots.has_attempt(place, attempt)
+        });
+        if self.last_activity_at.millis() < now.millis() - patience.shard_join_ms && !is_further_attempt {
             return Joining::Apart;
         }
         let waited_in_vain = self.end_reason.is_some_and(EndReason::is_silence);

@@ -56,6 +56,7 @@ pub use revert::rollup_reversal::{hide_runs, uncount, uncount_endpoints};
 pub use stage::run_token::holds_token;
 pub use stage::write_queue::WriteCoalescer;
 pub use transaction::follow_up::{Completion, Recompute};
+pub use transaction::outcome::outcome_of;
 pub use transaction::run_events::{MAX_ERROR_CHARS, progress_of};
 pub use transaction::search_words::run_words;
 pub use transaction::{baseline, run_errors};

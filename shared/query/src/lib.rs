@@ -46,6 +46,7 @@ pub mod projects;
 pub mod quarantine;
 pub mod resolve;
 pub mod retention;
+pub mod run_attempts;
 pub mod run_editing;
 pub mod run_errors;
 pub mod run_views;

@@ -8,6 +8,7 @@ use callboard_auth::scope::Authorized;
 use callboard_auth::sealed::{Place, StoredSecrets};
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, TagId};
+use callboard_domain::run_life::Reruns;
 use callboard_store::projects::edit::{self, EditableProject, SealedToken};
 use callboard_store::{Session, Store, boxed, projects, tags};
 use serde_json::json;
@@ -48,6 +49,8 @@ pub struct ProjectEdit {
     pub repository_url: Change<String>,
     /// Token of the code host, in clear text.
     pub scm_token: Change<String>,
+    /// What becomes of re-runs from now on.
+    pub reruns: Option<Reruns>,
     /// Exactly these tags.
     pub tags: Change<BTreeSet<TagId>>,
 }
@@ -74,6 +77,9 @@ impl ProjectEdit {
             .applied_to(Some(std::mem::take(&mut stored.tracked_branches)))
             .unwrap_or_default();
         stored.repository_url = self.repository_url.applied_to(stored.repository_url.take());
+        if let Some(reruns) = self.reruns {
+            stored.joins_reruns = reruns == Reruns::Join;
+        }
         stored.repository_provider = stored.repository_url.as_deref().map(|url| provider_of(url).to_owned());
         let project = stored.id;
         let token = self.scm_token.try_map(|plain| secrets.seal(&place(project), &plain))?;
@@ -86,6 +92,7 @@ impl ProjectEdit {
             ("defaultBranch", before.default_branch != stored.default_branch),
             ("trackedBranches", before.tracked_branches != stored.tracked_branches),
             ("repositoryUrl", before.repository_url != stored.repository_url),
+            ("reruns", before.joins_reruns != stored.joins_reruns),
         ];
         Ok(named.into_iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| name).collect())
     }

@@ -17,6 +17,7 @@ use crate::baseline::{self, Baseline};
 use crate::gates;
 use crate::page::{COUNTED_TO, Slice, Total};
 use crate::projects::required;
+use crate::run_attempts::{self, RunAttempt};
 use crate::run_errors::{self, RunErrorItem};
 use crate::shapes::{ProjectRef, Report, RunBrief, RunDetail, RunItem, RunStorage, ShardItem, StorageByKind};
 use crate::{Context, Entity, QueryError, Result, links, markers, retention};
@@ -362,6 +363,18 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> R
     Ok(RunItem::of(&row, &owner, &ctx.links))
 }
 
+/// What a run was after each of its attempts; none of a run that was never re-run.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
+pub async fn attempts(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<Vec<RunAttempt>> {
+    let mut session = ctx.store.db().read().await?;
+    let row = required_run(&mut session, project.get(), run).await?;
+    let slots = runs::slots::of_run(&mut session, project.get(), run).await?;
+    run_attempts::of_run(&mut session, &row, &slots).await
+}
+
 /// The errors of a run that belong to no test.
 ///
 /// # Errors
@@ -414,6 +427,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let ends = retention::ends_of_run(&mut session, &row).await?;
     let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
     let run_errors = run_errors::known(&row, &slots, &details.metadata);
+    let attempts = run_attempts::of_run(&mut session, &row, &slots).await?;
     let mut item = RunItem::of(&row, &owner, &ctx.links);
     item.brief.status_reason = run_errors::reason(&row, &run_errors);
     Ok(RunDetail {
@@ -424,6 +438,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
         metadata: json(Some(&details.metadata)).unwrap_or_else(|| Value::Object(serde_json::Map::new())),
         setup_steps: json(details.setup_steps.as_ref()).unwrap_or_else(|| Value::Array(Vec::new())),
         shards: slots.iter().map(ShardItem::of).collect(),
+        attempts,
         reports: reports.iter().map(|report| Report::of(report, &ctx.links)).collect(),
         baseline: baseline.as_ref().map(Baseline::of),
         pin,

@@ -60,6 +60,8 @@ pub struct ProjectRow {
     pub has_badge_token: bool,
     /// What a diagnosis should know about the project.
     pub diagnosis_instructions: Option<String>,
+    /// Whether a re-run joins the run that it repeats.
+    pub joins_reruns: bool,
     /// When it was created.
     pub created_at: Timestamp,
     /// Last edit or start of the newest run.
@@ -88,7 +90,7 @@ macro_rules! select_project {
             "SELECT p.id, p.name, p.description, p.default_branch, p.created_at, p.updated_at, \
              COALESCE(s.runs, 0), COALESCE(s.test_cases, 0), s.latest_run_id, s.latest_full_run_id, s.last_run_at, \
              p.label, p.tracked_branches, p.repository_url, p.repository_provider, p.scm_token IS NOT NULL, p.diagnosis_instructions, \
-             COALESCE(s.open_clusters, 0), p.badge_token_hash IS NOT NULL, COALESCE(s.expired_runs, 0), s.last_expired_at \
+             COALESCE(s.open_clusters, 0), p.badge_token_hash IS NOT NULL, COALESCE(s.expired_runs, 0), s.last_expired_at, p.joins_reruns \
              FROM projects p LEFT JOIN project_stats s ON s.project_id = p.id ",
             $tail
         )
@@ -102,9 +104,11 @@ statements! {
     BY_NAME = select_project!("WHERE p.name = $1");
     /// Several projects by id.
     BY_IDS = select_project!("WHERE p.id in_ints($1)");
-    /// Creates a project unless its name exists. ix: projects_name
-    INSERT = "INSERT INTO projects (id, name, description, created_at, updated_at) \
-              VALUES ($1, $2, $3, $4, $4) ON CONFLICT (name) DO NOTHING";
+    /// Whether re-runs join the run that they repeat. PK
+    JOINS_RERUNS = "SELECT joins_reruns FROM projects WHERE id = $1";
+    /// Creates a project unless its name exists. Its re-runs join the run that they repeat. ix: projects_name
+    INSERT = "INSERT INTO projects (id, name, description, created_at, updated_at, joins_reruns) \
+              VALUES ($1, $2, $3, $4, $4, 1) ON CONFLICT (name) DO NOTHING";
     /// The counters of a new project.
     INSERT_STATS = "INSERT INTO project_stats (project_id, runs, test_cases, executions) VALUES ($1, 0, 0, 0)";
     /// Counts what one ingest added and remembers the latest run.
@@ -166,6 +170,7 @@ fn read(row: &Row) -> Result<ProjectRow> {
         has_badge_token: r.flag()?,
         expired_runs: r.int()?,
         last_expired_at: r.opt_time()?,
+        joins_reruns: r.flag()?,
     })
 }
 
@@ -226,6 +231,15 @@ pub async fn get_or_create(
     let winner = find(session, name).await?;
     let winner = winner.ok_or(StoreError::Damaged("a project name is taken by no project"))?;
     Ok(Named { id: winner.id, is_new: false })
+}
+
+/// Whether re-runs of a project join the run that they repeat.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn joins_reruns(session: &mut Session, project: ProjectId) -> Result<bool> {
+    let row = session.first(&JOINS_RERUNS, args![project]).await?;
+    row.map_or(Ok(false), |row| row.reader().flag())
 }
 
 /// Creates a project; `None` when another one has the name.

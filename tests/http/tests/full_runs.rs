@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::builders::{attempt, passing, run, with};
 use crate::comparison::{submit, work};
+use crate::live::keep_reruns_apart;
 use crate::mcp::Agent;
 use crate::rows::texts;
 
@@ -145,6 +146,7 @@ async fn a_run_that_repeats_a_shard_says_so() {
         };
         let red = submit(client, shard(1, "failed", 80)).await;
         assert_eq!(submit(client, shard(2, "passed", 80)).await, red);
+        keep_reruns_apart(client, red).await;
         let again = submit(client, shard(1, "passed", 70)).await;
         assert_ne!(again, red);
         assert_eq!(extent(client, again).await, (false, false, json!("rerun"), Value::Null));

@@ -12,14 +12,15 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::shapes::{ExecutionLine, RunErrorLine, RunLine};
+use crate::shapes::{ExecutionLine, RunAttemptLine, RunErrorLine, RunLine};
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_run",
     title: "Get run",
     description: "One run: its status, what made it fail besides its tests (statusReason, runErrors), totals (passed \
-                  includes flaky; total counts tests, repetitions every --repeat-each), and its failed executions. \
+                  includes flaky; total counts tests, repetitions every --repeat-each), its attempts when CI re-ran it, \
+                  and its failed executions. \
                   statusFilter=flaky or all shows others. Gives executionIds for get_test_run_case.",
     group: Group::Runs,
     roles: Roles::ALL,
@@ -59,6 +60,10 @@ struct Output {
     /// How often its tests ran, each repetition of `--repeat-each` counted, as Playwright counts; total counts tests.
     repetitions: i64,
     run_errors: Vec<RunErrorLine>,
+    /// The run after each of its attempts, when it was re-run: its totals above are those after the last one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    attempts: Vec<RunAttemptLine>,
     project_name: String,
     playwright_version: Option<String>,
     reporter_version: Option<String>,
@@ -82,6 +87,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let project = context.run(input.run_id).await?;
     let run = runs::get(&context.query, project, input.run_id).await?;
     let run_errors = runs::errors(&context.query, project, input.run_id).await?;
+    let attempts = runs::attempts(&context.query, project, input.run_id).await?;
     let outcomes = match input.status_filter {
         Filter::Failed => vec![OutcomeGroup::Failing],
         Filter::Flaky => vec![OutcomeGroup::Flaky],
@@ -97,6 +103,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         repetitions: run.repetitions,
         run: run.into(),
         run_errors: run_errors.into_iter().map(RunErrorLine::from).collect(),
+        attempts: attempts.into_iter().map(RunAttemptLine::from).collect(),
         filter: input.status_filter,
         cases,
         next_cursor,

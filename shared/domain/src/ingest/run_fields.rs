@@ -24,6 +24,8 @@ const MAX_ENVIRONMENT_CHARS: usize = 100;
 const MAX_LABEL_CHARS: usize = 200;
 const MAX_VERSION_CHARS: usize = 50;
 const MAX_SETUP_STEPS: usize = 200;
+/// How far a client's clock may be ahead without a warning, ms.
+const START_AHEAD_MS: i64 = 5 * 60 * 1000;
 
 /// Which call the fields belong to: what it requires of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +99,8 @@ pub struct RunFields {
     pub planned_tests: Option<i64>,
     /// Names one reporter process, the strongest key of idempotency.
     pub client_run_id: Option<String>,
+    /// The run that it repeats, when its client names it.
+    pub rerun_of: Option<i64>,
     /// Branch, commit, author, change request, build.
     pub origin: Origin,
 }
@@ -164,9 +168,26 @@ impl RunFields {
             planned_tests,
             client_run_id: read
                 .key("clientRunId", 8..=64, |byte| byte.is_ascii_alphanumeric() || byte == b'-'),
+            rerun_of: read.id("rerunOf"),
             origin,
         };
         Ok((fields, warnings))
+    }
+}
+
+impl RunFields {
+    /// Warns of a start that lies ahead of the clock of the service: lists sort such a run
+    /// by when it arrived.
+    pub fn warn_of_start_ahead(&self, now: Timestamp, warnings: &mut Warnings) {
+        let ahead_ms = self.start_time.map_or(0, |start| start.millis() - now.millis());
+        if ahead_ms > START_AHEAD_MS {
+            warnings.add("start_in_future", None, || {
+                format!(
+                    "startTime is {} min ahead of the clock of the service; check the clock of the client.",
+                    ahead_ms / 60_000
+                )
+            });
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 //! and one that comes meanwhile with the same shard might be another leg of a matrix,
 //! whose results count beside those of the first. That it took the place of the first
 //! is seen later: when that one turns out to have been silent since before it came.
-//! Its results are then those of a newer generation, as if it had come later.
+//! Its results are then those of a newer generation, as if it had come later. The same
+//! happens when an earlier attempt of a CI job arrives after later ones.
 
 use callboard_domain::attempts::{Attempt, AttemptSet};
 use callboard_domain::ids::SlotId;
@@ -33,21 +34,52 @@ pub(crate) async fn take_places(session: &mut Session, locked: &mut LockedRun, n
         for slot in own {
             locked.slot_mut(slot)?.slot.generation += 1;
         }
-        let mut after = None;
-        loop {
-            let (project, run) = (locked.run.project, locked.run.id);
-            let page = executions::of_run_after(session, project, run, after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.id);
-            let regenerate =
-                |attempts: &mut AttemptSet| attempts.regenerate(|one| generation_of(one, &successors));
-            redecide(session, locked, page, regenerate, now).await?;
-        }
+        regenerate(session, locked, |one| generation_of(one, &successors), now).await?;
     }
     if locked.run.totals != before {
         locked.note(run_events::run_progress(&locked.run));
     }
     Ok(())
+}
+
+/// Moves a generation of a shard, and all newer ones, up by one: what comes before them
+/// arrived after them. The index is 0 outside shards.
+pub(crate) async fn make_room(
+    session: &mut Session,
+    locked: &mut LockedRun,
+    index: i64,
+    generation: i64,
+    now: Timestamp,
+) -> Result<()> {
+    let is_later = |row: &&SlotRow| row.slot.shard_index == index && row.slot.generation >= generation;
+    let later: Vec<SlotId> = locked.slots.iter().filter(is_later).map(|row| row.id).collect();
+    for slot in later {
+        locked.slot_mut(slot)?.slot.generation += 1;
+    }
+    let shard = Some(index).filter(|index| *index > 0);
+    let moved = |one: &Attempt| {
+        let is_moved = one.facts.shard_index == shard && i64::from(one.generation) >= generation;
+        one.generation + u32::from(is_moved)
+    };
+    regenerate(session, locked, moved, now).await
+}
+
+/// Gives the attempts of a run other generations and judges its executions anew.
+async fn regenerate(
+    session: &mut Session,
+    locked: &mut LockedRun,
+    generation: impl Fn(&Attempt) -> u32,
+    now: Timestamp,
+) -> Result<()> {
+    let mut after = None;
+    loop {
+        let (project, run) = (locked.run.project, locked.run.id);
+        let page = executions::of_run_after(session, project, run, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.id);
+        let change = |attempts: &mut AttemptSet| attempts.regenerate(&generation);
+        redecide(session, locked, page, change, now).await?;
+    }
 }
 
 /// The generation of an attempt: those that came through the later slots are of

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use callboard_domain::ids::{ExecutionId, PackId, RunId, SlotId};
 use callboard_domain::run_life::{EndReason, SlotState};
 use callboard_domain::status::RunStatus;
-use callboard_domain::time::Timestamp;
 use callboard_store::runs::{self, RunRow};
 
 use crate::apply::attachments::PublishedFile;
@@ -173,7 +172,7 @@ impl<'a> Writer<'a> {
         if is_last {
             let duration = fields.duration_ms.or(self.span);
             locked.finish_slot(slot, fields.status, duration, false, now)?;
-            ended_at = duration.map(|ms| Timestamp(locked.run.start_time.millis().saturating_add(ms)));
+            ended_at = locked.judge(|slots| slots.last_end());
         } else {
             locked.touch(slot, now)?;
         }

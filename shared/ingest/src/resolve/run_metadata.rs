@@ -2,7 +2,8 @@
 //! and what later shards know.
 //!
 //! A run without shards believes its client's last word, a sharded one the
-//! first word of each of them, so that the order of shards does not show.
+//! first word of each of them, so that the order of shards does not show. A re-run
+//! only adds to what the run it joined is known by.
 
 use callboard_domain::ids::{ProjectId, RunId, SlotId};
 use callboard_domain::ingest::{RunFields, bounded_metadata};
@@ -38,7 +39,11 @@ pub(crate) async fn describe(
     now: Timestamp,
 ) -> Result<()> {
     learn_default_branch(session, locked.run.project, fields, now).await?;
-    let is_sharded = locked.run.shard_total.is_some();
+    let index = locked.slot(slot)?.slot.shard_index;
+    let sender = Sender {
+        is_sharded: locked.run.shard_total.is_some(),
+        is_repeat: locked.judge(|slots| slots.is_repeated(index)),
+    };
     let before = Described::of(&locked.run);
     if let Some(lanes) = lanes.filter(|_| can_move(&locked.run)) {
         locked.run.lane_id = lanes.own;
@@ -47,9 +52,9 @@ pub(crate) async fn describe(
         locked.lanes = lanes.ids;
         locked.has_new_lanes = true;
     }
-    fill(&mut locked.run, fields, is_sharded, plan);
+    fill(&mut locked.run, fields, sender, plan);
     let details = runs::details(session, locked.run.project, locked.run.id).await?;
-    let merged = merged(details.clone(), fields, is_sharded);
+    let merged = merged(details.clone(), fields, sender.is_one_of_many());
     let has_changed = before != Described::of(&locked.run) || details != merged;
     if let Some(ci) = fields.metadata.as_ref().and_then(|metadata| metadata.get("ci")).and_then(json) {
         locked.slot_mut(slot)?.metadata_ci = Some(ci);
@@ -140,7 +145,22 @@ impl Described {
     }
 }
 
-fn fill(run: &mut RunRow, fields: &RunFields, is_sharded: bool, plan: Plan) {
+/// Which of the clients of a run tells something.
+#[derive(Debug, Clone, Copy)]
+struct Sender {
+    /// Its run has shards.
+    is_sharded: bool,
+    /// Its run, or its shard, was run more than once.
+    is_repeat: bool,
+}
+
+impl Sender {
+    const fn is_one_of_many(self) -> bool {
+        self.is_sharded || self.is_repeat
+    }
+}
+
+fn fill(run: &mut RunRow, fields: &RunFields, sender: Sender, plan: Plan) {
     let origin = &fields.origin;
     for (known, told) in [
         (&mut run.commit_sha, &origin.commit_sha),
@@ -156,36 +176,46 @@ fn fill(run: &mut RunRow, fields: &RunFields, is_sharded: bool, plan: Plan) {
             known.clone_from(told);
         }
     }
-    let keeps_label = run.label_is_edited || (is_sharded && run.label.is_some());
+    let keeps_label = run.label_is_edited || (sender.is_one_of_many() && run.label.is_some());
     if fields.label.is_some() && !keeps_label {
         run.label.clone_from(&fields.label);
     }
     if let (Some(planned), Plan::Another) = (fields.planned_tests, plan) {
-        run.planned_tests = Some(run.planned_tests.filter(|_| is_sharded).unwrap_or(0) + planned);
+        let known = run.planned_tests.unwrap_or(0);
+        match (sender.is_sharded, sender.is_repeat) {
+            // A re-run has the tests of the run, or some of them.
+            (true, true) => {}
+            (false, true) => run.planned_tests = Some(known.max(planned)),
+            (true, false) => run.planned_tests = Some(known + planned),
+            (false, false) => run.planned_tests = Some(planned),
+        }
     }
     // What is only told of a run that is over does not change how it counts.
     if !run.status.is_final() {
         run.is_dirty |= fields.origin.is_dirty;
-        if !fields.is_full_run {
+        if sender.is_repeat {
+            // Whether all of its tests ran is said by the one that ran most of them.
+            run.is_full |= fields.is_full_run && !sender.is_sharded && !run.claims_full();
+        } else if !fields.is_full_run {
             (run.is_full, run.expected_tests) = (false, None);
         }
     }
 }
 
-fn merged(mut details: RunDetails, fields: &RunFields, is_sharded: bool) -> RunDetails {
+fn merged(mut details: RunDetails, fields: &RunFields, is_one_of_many: bool) -> RunDetails {
     if let Some(told) = &fields.metadata {
         let mut metadata: Map<String, Value> = serde_json::from_str(&details.metadata).unwrap_or_default();
         for (key, value) in told {
-            if !is_sharded || !metadata.contains_key(key) {
+            if !is_one_of_many || !metadata.contains_key(key) {
                 metadata.insert(key.clone(), value.clone());
             }
         }
         details.metadata = json(&bounded_metadata(metadata)).unwrap_or(details.metadata);
     }
-    if details.filter_details.is_none() || !is_sharded {
+    if details.filter_details.is_none() || !is_one_of_many {
         details.filter_details = fields.filter_details.as_ref().and_then(json).or(details.filter_details);
     }
-    if !fields.setup_steps.is_empty() && (details.setup_steps.is_none() || !is_sharded) {
+    if !fields.setup_steps.is_empty() && (details.setup_steps.is_none() || !is_one_of_many) {
         details.setup_steps = json(&fields.setup_steps);
     }
     details

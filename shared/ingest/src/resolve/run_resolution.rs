@@ -1,5 +1,5 @@
 //! Which run and slot a call that opens one belongs to: its own when it is
-//! repeated, one that its shard joins, or a new one.
+//! repeated, one that its shard or re-run joins, or a new one.
 //!
 //! The decision is taken twice: once without locks, so that lanes can be made
 //! beforehand and evidence written under the right name, and once more under
@@ -59,11 +59,11 @@ pub(crate) struct Opening<'a> {
 pub(crate) enum RunTarget {
     /// It is known: its slot exists.
     Known(FoundSlot),
-    /// Its shard is part of this run.
+    /// Its shard, or its repetition, is part of this run.
     Joins(RunId),
-    /// To a run of its own, which may repeat shards of another.
+    /// To a run of its own, which may repeat another or shards of it.
     New {
-        /// The run whose shard it repeats.
+        /// The run that it repeats.
         rerun_of: Option<RunId>,
     },
 }
@@ -97,7 +97,7 @@ impl Opening<'_> {
         Some(GroupKey { project: self.project, instance_id, shard_total: i64::from(shard.total) })
     }
 
-    fn shard_index(&self) -> Option<i64> {
+    pub(super) fn shard_index(&self) -> Option<i64> {
         self.fields.shard.and_then(|shard| shard.index).map(i64::from)
     }
 
@@ -112,7 +112,7 @@ impl Opening<'_> {
         }
         match self.group() {
             Some(group) => Ok(self.resolve_in_group(session, group, false).await?.0),
-            None => Ok(RunTarget::New { rerun_of: None }),
+            None => self.resolve_alone(session).await,
         }
     }
 
@@ -139,7 +139,15 @@ impl Opening<'_> {
                 Ok(slots::by_recovery_key(session, self.project, key, after).await?)
             }
             (Some(instance), _) if self.fields.shard.is_none() => {
-                Ok(slots::begun_about(session, self.project, instance, self.start, BEGUN_ABOUT_MS).await?)
+                let (project, start) = (self.project, self.start);
+                let begun = slots::begun_about(session, project, instance, start, BEGUN_ABOUT_MS).await?;
+                if begun.is_some() {
+                    return Ok(begun);
+                }
+                // A batch of a client that registered its run before its set-up and never began it.
+                let lasted = self.fields.duration_ms.unwrap_or(0).max(BEGUN_ABOUT_MS);
+                let window = (self.patience().setup_ms, lasted);
+                Ok(slots::registered_before(session, project, instance, start, window).await?)
             }
             _ => Ok(None),
         }
@@ -216,9 +224,16 @@ impl Opening<'_> {
             slots,
         };
         let batch_start = (self.purpose == OpenKind::Batch).then_some(self.start);
-        Ok(match known.joined_by(self.shard_index(), batch_start, self.now, self.patience()) {
+        let (index, attempt) = (self.shard_index(), self.job_attempt());
+        Ok(match known.joined_by(index, batch_start, attempt, self.now, self.patience()) {
             Joining::Join => Some(RunTarget::Joins(newest)),
-            Joining::Rerun => Some(RunTarget::New { rerun_of: Some(newest) }),
+            Joining::Rerun => {
+                // Twice in one attempt of a job are two commands.
+                let index = index.unwrap_or_else(|| known.slots.free_index());
+                let is_other = attempt.is_some_and(|attempt| known.slots.has_attempt(index, attempt));
+                let joins = (!is_other || self.runs_last_failed()) && self.joins(session, &run).await?;
+                Some(if joins { RunTarget::Joins(newest) } else { RunTarget::New { rerun_of: Some(newest) } })
+            }
             Joining::Apart => alone,
             Joining::Earlier => None,
         })
@@ -235,7 +250,7 @@ impl Opening<'_> {
             }
             None => {
                 let branch = self.fields.origin.branch.clone().unwrap_or_default();
-                (branch, self.fields.environment.clone().unwrap_or_default(), self.start)
+                (branch, self.fields.environment.clone().unwrap_or_default(), self.start.min(self.now))
             }
         };
         open_lanes(&self.ctx.store, self.project, branch, environment, at).await
@@ -259,7 +274,12 @@ impl Opening<'_> {
             group = Some(own);
         }
         match place {
-            RunTarget::Known(found) => self.enter_known(session, found).await.map(Some),
+            RunTarget::Known(found) => {
+                if let (OpenKind::Batch, Some(key)) = (self.purpose, self.keys.start) {
+                    slots::name(session, self.project, found.slot, key).await?;
+                }
+                self.enter_known(session, found).await.map(Some)
+            }
             RunTarget::Joins(run) => self.join(session, run).await,
             RunTarget::New { rerun_of } => {
                 self.create(session, lanes, reserved, group.as_ref(), rerun_of).await
@@ -324,11 +344,19 @@ impl Opening<'_> {
             shard_retry::take_places(session, &mut locked, self.now).await?;
         }
         let index = self.shard_index().unwrap_or_else(|| locked.judge(|slots| slots.free_index()));
-        let (generation, ordinal) =
-            locked.judge(|slots| (slots.next_generation(index), slots.next_ordinal()));
-        let Some(slot) = self.add_slot(session, &mut locked, index, generation, ordinal).await? else {
+        let (attempt, is_alone) = (self.job_attempt(), self.fields.shard.is_none());
+        let is_other = attempt.is_some_and(|own| locked.judge(|slots| slots.has_attempt(index, own)));
+        if is_alone && is_other && !self.runs_last_failed() && self.fields.rerun_of.is_none() {
+            // Another command of the job was faster.
             return Ok(None);
-        };
+        }
+        let generation = locked.judge(|slots| slots.generation_of_new(index, attempt, is_alone));
+        if generation.is_inserted {
+            shard_retry::make_room(session, &mut locked, index, generation.number, self.now).await?;
+        }
+        let ordinal = locked.judge(|slots| slots.next_ordinal());
+        let slot = self.add_slot(session, &mut locked, index, generation.number, ordinal).await?;
+        let Some(slot) = slot else { return Ok(None) };
         if locked.run.status.is_final() {
             locked.reopen("revived");
         }
@@ -357,7 +385,7 @@ impl Opening<'_> {
         let shard_total = group.map(|group| group.shard_total);
         let index = shard_total.map_or(0, |_| self.shard_index().unwrap_or(1));
         let row = self.slot_row(slot, id, index, 0, 0);
-        if !slots::insert(session, self.project, &row, self.keys).await? {
+        if !slots::insert(session, self.project, &row, self.slot_keys()).await? {
             return Ok(None);
         }
         let mut superseded = if group.is_none() { self.supersede(session).await? } else { Vec::new() };
@@ -369,6 +397,9 @@ impl Opening<'_> {
         run_metadata::learn_default_branch(session, self.project, self.fields, self.now).await?;
         let mut locked = LockedRun::fresh(session, self.project, id, lanes.ids.clone()).await?;
         for earlier in &mut superseded {
+            if earlier.run.status == RunStatus::Cancelled {
+                earlier.run.superseded_by = Some(id);
+            }
             locked.announce_for(earlier);
         }
         for earlier in superseded {
@@ -392,11 +423,16 @@ impl Opening<'_> {
     ) -> Result<Option<SlotId>> {
         let slot = SlotId(ids::allocate_one(session, Kind::Slot).await?);
         let row = self.slot_row(slot, locked.run.id, index, generation, ordinal);
-        if !slots::insert(session, self.project, &row, self.keys).await? {
+        if !slots::insert(session, self.project, &row, self.slot_keys()).await? {
             return Ok(None);
         }
         locked.add_slot(row);
         Ok(Some(slot))
+    }
+
+    fn slot_keys(&self) -> SlotKeys {
+        let job = self.job().filter(|_| self.fields.shard.is_none());
+        SlotKeys { job: job.map(|job| job.key), ..self.keys }
     }
 
     fn slot_row(&self, id: SlotId, run: RunId, shard_index: i64, generation: i64, ordinal: i64) -> SlotRow {
@@ -405,6 +441,7 @@ impl Opening<'_> {
             shard_index,
             ordinal,
             generation,
+            job_attempt: self.job_attempt(),
             state: if is_setup { SlotState::Setup } else { SlotState::Live },
             claimed: None,
             start_time: self.start,
@@ -431,7 +468,7 @@ impl Opening<'_> {
             },
             start_time: self.start,
             // Repeating some shards is not running everything.
-            is_full: f.is_full_run && rerun_of.is_none(),
+            is_full: f.is_full_run && (rerun_of.is_none() || shard_total.is_none()),
             is_dirty: f.origin.is_dirty,
             shard_total,
             rerun_of,

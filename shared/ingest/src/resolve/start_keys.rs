@@ -14,7 +14,7 @@ fn shard_of(fields: &RunFields) -> String {
     }
 }
 
-fn hash(parts: &[&str]) -> [u8; 32] {
+pub(super) fn hash(parts: &[&str]) -> [u8; 32] {
     Sha256::digest(parts.join("\0")).into()
 }
 
@@ -35,20 +35,20 @@ pub(crate) fn slot_keys(fields: &RunFields, start: Timestamp) -> SlotKeys {
         || fields.instance_id.as_ref().map(|instance| hash(&["instance", instance, &moment, &shard]));
     let recovery =
         fields.reporter_version.as_ref().map(|version| hash(&["reporter", version, &moment, &shard]));
-    SlotKeys { start: named.or_else(grouped), recovery }
+    SlotKeys { start: named.or_else(grouped), recovery, job: None }
 }
 
 /// The keys of a set-up: the start it was sent with is not the one its tests
 /// will begin with, so only the client's own run id names it.
 pub(crate) fn setup_keys(fields: &RunFields) -> SlotKeys {
-    SlotKeys { start: fields.client_run_id.as_deref().map(named), recovery: None }
+    SlotKeys { start: fields.client_run_id.as_deref().map(named), ..SlotKeys::default() }
 }
 
 /// The keys of a batch. One that can only be recognised as a recovered body is
 /// named by that, so that two of it make one run.
 pub(crate) fn batch_keys(fields: &RunFields, start: Timestamp) -> SlotKeys {
     let keys = slot_keys(fields, start);
-    SlotKeys { start: keys.start.or(keys.recovery), recovery: keys.recovery }
+    SlotKeys { start: keys.start.or(keys.recovery), ..keys }
 }
 
 #[cfg(test)]

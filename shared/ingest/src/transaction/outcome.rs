@@ -1,11 +1,12 @@
 //! How a run ended, from what the client claims and what the tests say.
 
+use callboard_domain::run_life::Slots;
 use callboard_domain::status::RunStatus;
 use callboard_domain::totals::Totals;
 use callboard_store::runs::TestDurations;
 
 /// How a run ended whose client claims nothing: the worst of its tests.
-pub(crate) fn told_by(totals: &Totals) -> RunStatus {
+fn told_by(totals: &Totals) -> RunStatus {
     if totals.failed_tests > totals.timed_out_tests {
         RunStatus::Failed
     } else if totals.timed_out_tests > 0 {
@@ -17,9 +18,17 @@ pub(crate) fn told_by(totals: &Totals) -> RunStatus {
     }
 }
 
+/// How a run ended by what its clients claim and its tests say. Errors outside of the
+/// tests fail a run as failed tests do.
+#[must_use]
+pub fn outcome_of(slots: &Slots<'_>, counted: &Totals, has_errors: bool) -> RunStatus {
+    let outcome = never_passed_with_failures(slots.outcome(told_by(counted)), counted);
+    if outcome == RunStatus::Passed && has_errors { RunStatus::Failed } else { outcome }
+}
+
 /// A claimed `passed` does not outweigh a failed test. A flaky test never
 /// makes a run fail unless the client says so.
-pub(crate) fn never_passed_with_failures(claimed: RunStatus, totals: &Totals) -> RunStatus {
+fn never_passed_with_failures(claimed: RunStatus, totals: &Totals) -> RunStatus {
     if claimed == RunStatus::Passed && totals.failed_tests > 0 { RunStatus::Failed } else { claimed }
 }
 

@@ -25,7 +25,7 @@ use callboard_store::{StoreError, executions, jobs, outbox};
 
 use crate::transaction::follow_up::{Completion, Recompute};
 use crate::transaction::life_events::{Change, life_events};
-use crate::transaction::outcome::{never_passed_with_failures, spread, told_by};
+use crate::transaction::outcome::{outcome_of, spread};
 use crate::transaction::run_errors::{self, SlotError};
 use crate::transaction::run_events;
 use crate::transaction::run_lanes::counting_lanes;
@@ -234,6 +234,7 @@ impl LockedRun {
     pub(crate) fn reopen(&mut self, reason: &'static str) {
         self.run.status = RunStatus::Running;
         self.run.end_reason = None;
+        self.run.superseded_by = None;
         self.run.pending_status = None;
         self.run.finished_at = None;
         self.run.duration_ms = None;
@@ -323,10 +324,8 @@ impl LockedRun {
     fn outcome(&self) -> RunStatus {
         // Totals that were only claimed say nothing about how the run ended.
         let counted = if self.run.totals_from_rows { self.run.totals } else { Totals::default() };
-        let outcome =
-            never_passed_with_failures(self.judge(|slots| slots.outcome(told_by(&counted))), &counted);
-        // Errors outside of the tests fail a run as failed tests do.
-        if outcome == RunStatus::Passed && !self.errors().is_empty() { RunStatus::Failed } else { outcome }
+        let has_errors = !self.errors().is_empty();
+        self.judge(|slots| outcome_of(&slots, &counted, has_errors))
     }
 
     /// The errors of the clients that decide which belong to no test.

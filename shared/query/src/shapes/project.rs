@@ -1,5 +1,6 @@
 //! Projects as answers show them.
 
+use callboard_domain::run_life::Reruns;
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::projects::ProjectRow;
@@ -9,6 +10,7 @@ use utoipa::ToSchema;
 use super::{RunBrief, Tag};
 use crate::Links;
 use crate::projects::{FailingStreak, Told};
+use crate::shapes::words::RerunsWord;
 
 /// A project's id and name.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -90,6 +92,9 @@ pub struct Project {
     pub has_badge_token: bool,
     /// What a diagnosis should know about the project.
     pub diagnosis_instructions: Option<String>,
+    /// Whether a re-run joins the run that it repeats (`join`) or is a run of its own (`separate`).
+    #[schema(value_type = RerunsWord)]
+    pub reruns: &'static str,
     /// Tags, alphabetical.
     pub tags: Vec<Tag>,
     /// Number of runs, also of those whose details retention deleted.
@@ -146,6 +151,7 @@ impl Project {
             has_scm_token: row.has_scm_token,
             has_badge_token: row.has_badge_token,
             diagnosis_instructions: row.diagnosis_instructions.clone(),
+            reruns: Reruns::of(row.joins_reruns).as_str(),
             tags,
             total_runs: row.runs,
             kept_runs: row.runs - row.expired_runs,

@@ -17,6 +17,7 @@ use crate::baseline::Baseline;
 use crate::links::Link;
 use crate::markers::Marker;
 use crate::retention::RunEnds;
+use crate::run_attempts::RunAttempt;
 use crate::run_errors::RunErrorItem;
 use crate::shapes::words::RunStatusWord;
 
@@ -149,14 +150,16 @@ pub struct RunItem {
     pub shard_total: Option<i64>,
     /// Shards that finished; 1 when a run without shards has.
     pub shards_finished: i64,
-    /// The run whose shards this one repeats.
+    /// The run that this one repeats, wholly or in part.
     pub rerun_of: Option<i64>,
     /// How often its tests ran from their beginning, as Playwright counts them: every repetition of `--repeat-each`,
     /// where `totalTests` counts each test once. The two are equal where nothing was repeated.
     #[schema(example = 22)]
     pub repetitions: i64,
-    /// Why it does not count as full: `selection` (its client ran a part of the suite), `rerun` (it repeats some
-    /// shards) or `fewer-tests` (it had far fewer tests than the full runs before it).
+    /// The run of the same pipeline that took its place when it had been silent for 45 s.
+    pub superseded_by: Option<i64>,
+    /// Why it does not count as full: `selection` (its client ran a part of the suite), `rerun` (it repeats a part
+    /// of a run) or `fewer-tests` (it had far fewer tests than the full runs before it).
     #[schema(example = "fewer-tests")]
     pub partial_reason: Option<&'static str>,
     /// Tests a full run was expected to have; set for `fewer-tests`.
@@ -228,6 +231,7 @@ impl RunItem {
             shards_finished: row.shards_finished,
             rerun_of: row.rerun_of.map(RunId::get),
             repetitions: row.totals.total_tests + row.extra_repetitions,
+            superseded_by: row.superseded_by.map(RunId::get),
             partial_reason: partial_reason(row),
             expected_tests: row.expected_tests,
             is_dirty: row.is_dirty,
@@ -292,6 +296,8 @@ pub struct RunDetail {
     pub setup_steps: Value,
     /// The clients that fed the run.
     pub shards: Vec<ShardItem>,
+    /// The run after each of its attempts, oldest first; empty for a run that was never re-run.
+    pub attempts: Vec<RunAttempt>,
     /// Stored reports.
     pub reports: Vec<Report>,
     /// The green run it is measured against.
@@ -352,6 +358,11 @@ pub struct ShardItem {
     pub state: &'static str,
     /// 0, and one more for every retry of the shard.
     pub generation: i64,
+    /// Attempt of its CI job, where the CI system counts attempts.
+    pub job_attempt: Option<i64>,
+    /// What it told about its CI job; credentials removed.
+    #[schema(value_type = Option<Object>)]
+    pub ci: Option<Value>,
     /// The result it claimed.
     #[schema(value_type = Option<RunStatusWord>)]
     pub status: Option<RunStatus>,
@@ -369,6 +380,8 @@ impl ShardItem {
             index: row.slot.shard_index,
             state: row.slot.state.as_str(),
             generation: row.slot.generation,
+            job_attempt: row.slot.job_attempt,
+            ci: row.metadata_ci.as_deref().and_then(|ci| serde_json::from_str(ci).ok()),
             status: row.slot.claimed,
             duration: row.slot.duration_ms,
             waiting: row.slot.waiting,

@@ -8,6 +8,7 @@ use callboard_domain::durations::Trend;
 use callboard_domain::failure::ErrorType;
 use callboard_domain::flakiness::{FlakyClass, RootCause};
 use callboard_domain::ingest::Priority;
+use callboard_domain::run_life::Reruns;
 use callboard_domain::status::{RunStatus, TestStatus};
 use callboard_domain::test_state::TestCategory;
 use callboard_domain::timeouts::TimeoutKind;
@@ -49,6 +50,8 @@ vocabularies! {
     pub TestStatusWord => TestStatus::ALL.map(TestStatus::as_str);
     /// How far a run is, or how it ended.
     pub RunStatusWord => RunStatus::ALL.map(RunStatus::as_str);
+    /// Whether a re-run joins the run that it repeats or is kept apart.
+    pub RerunsWord => Reruns::ALL.map(Reruns::as_str);
     /// Why a test is flaky.
     pub RootCauseWord => RootCause::ALL.map(RootCause::as_str);
     /// Whether a test is flaky for certain.

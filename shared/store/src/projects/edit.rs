@@ -32,17 +32,19 @@ pub struct EditableProject {
     pub scm_token: Option<String>,
     /// What a diagnosis should know.
     pub diagnosis_instructions: Option<String>,
+    /// Whether a re-run joins the run that it repeats.
+    pub joins_reruns: bool,
 }
 
 statements! {
     /// What can be changed of a project, locked.
     LOCK = "SELECT id, name, label, description, default_branch, tracked_branches, repository_url, repository_provider, \
-        scm_token, diagnosis_instructions FROM projects WHERE id = $1 for_update()";
+        scm_token, diagnosis_instructions, joins_reruns FROM projects WHERE id = $1 for_update()";
     /// Another project of a name. ix: projects_name
     NAMED = "SELECT id FROM projects WHERE name = $1";
     /// Writes what was changed.
     SAVE = "UPDATE projects SET name = $2, label = $3, description = $4, default_branch = $5, tracked_branches = $6, \
-        repository_url = $7, repository_provider = $8, scm_token = $9, diagnosis_instructions = $10, \
+        repository_url = $7, repository_provider = $8, scm_token = $9, diagnosis_instructions = $10, joins_reruns = $12, \
         updated_at = CASE WHEN updated_at < $11 THEN $11 ELSE updated_at END WHERE id = $1";
     /// Sets what opens the badge of a project, or takes it away.
     SET_BADGE = "UPDATE projects SET badge_token_hash = $2 WHERE id = $1";
@@ -67,6 +69,7 @@ fn read(row: &Row) -> Result<EditableProject> {
         repository_provider: r.opt_text()?,
         scm_token: r.opt_text()?,
         diagnosis_instructions: r.opt_text()?,
+        joins_reruns: r.flag()?,
     })
 }
 
@@ -103,7 +106,8 @@ pub async fn save(session: &mut Session, project: &EditableProject, now: Timesta
         project.repository_provider.clone(),
         project.scm_token.clone(),
         project.diagnosis_instructions.clone(),
-        now
+        now,
+        project.joins_reruns
     ];
     match session.execute(&SAVE, values).await {
         Ok(_) => {

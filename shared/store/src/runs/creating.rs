@@ -24,7 +24,7 @@ pub struct NewRun {
     pub environment: String,
     /// Where its life begins.
     pub status: RunStatus,
-    /// Start by the client's clock.
+    /// Start by the client's clock. Lists sort by it, unless it lies ahead of ours.
     pub start_time: Timestamp,
     /// Whether the whole suite was asked for.
     pub is_full: bool,
@@ -32,7 +32,7 @@ pub struct NewRun {
     pub is_dirty: bool,
     /// Number of shards; `None` outside shards.
     pub shard_total: Option<i64>,
-    /// The run whose shards it repeats.
+    /// The run that it repeats, wholly or in part.
     pub rerun_of: Option<RunId>,
     /// Display label.
     pub label: Option<String>,
@@ -69,7 +69,7 @@ statements! {
         is_full, tests_ms, wasted_ms, label, commit_sha, commit_message, author, pull_request, ci_provider, build_url, \
         browsers, planned_tests, playwright_version, reporter_version, instance_id, created_at, updated_at, \
         last_activity_at, feed_seq, label_edited, shards_finished, status, shard_total, rerun_of, is_dirty) \
-        VALUES ($1, $2, $3, $4, $5, $6, $6, 1, 1, 0, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, \
+        VALUES ($1, $2, $3, $4, $5, $6, $32, 1, 1, 0, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, \
         $16, $17, $18, $19, $20, $21, $22, '[]', $23, $24, $25, $26, $27, $27, $27, 0, 0, 0, $28, $29, $30, $31)";
 }
 
@@ -103,7 +103,8 @@ pub async fn create(
         new.status.as_str(),
         new.shard_total,
         new.rerun_of,
-        new.is_dirty
+        new.is_dirty,
+        new.start_time.min(now)
     ]);
     session.write(&INSERT, args).await?;
     insert_details(session, project, id, &new.details).await?;

@@ -123,8 +123,10 @@ pub struct RunRow {
     pub shard_total: Option<i64>,
     /// Shards that finished; 1 for a finished run without shards.
     pub shards_finished: i64,
-    /// The run whose shards it repeats.
+    /// The run that it repeats, wholly or in part.
     pub rerun_of: Option<RunId>,
+    /// The run that took its place when it had fallen silent.
+    pub superseded_by: Option<RunId>,
     /// Tests the client planned to run.
     pub planned_tests: Option<i64>,
     /// Version of Playwright.
@@ -151,7 +153,7 @@ macro_rules! select_run {
              pending_status, end_reason, last_activity_at, feed_seq, shard_total, shards_finished, rerun_of, instance_id, \
              label_edited, version, is_green, new_regressions, new_flaky, fixed, quarantined_failed, pinned_at, pinned_by, \
              pin_reason, is_mass_failure, lost_ms, new_clusters, counted_to, uncounted_since, error_count, first_error, \
-             expected_tests, is_dirty, extra_repetitions FROM test_runs ",
+             expected_tests, is_dirty, extra_repetitions, superseded_by FROM test_runs ",
             $tail
         )
     };
@@ -220,6 +222,7 @@ pub(super) fn read(row: &Row) -> Result<RunRow> {
         expected_tests: r.opt_int()?,
         is_dirty: r.flag()?,
         extra_repetitions: r.int()?,
+        superseded_by: r.opt_int()?.map(RunId),
     })
 }
 

@@ -14,7 +14,7 @@ macro_rules! select_slot {
     ($tail:literal) => {
         concat!(
             "SELECT id, run_id, shard_index, ordinal, generation, state, claimed_status, start_time, duration, waiting, \
-             opened_at, begun_at, last_activity_at, metadata_ci, worked_in, errors FROM run_slots ",
+             opened_at, begun_at, last_activity_at, metadata_ci, worked_in, errors, job_attempt FROM run_slots ",
             $tail
         )
     };
@@ -36,10 +36,18 @@ statements! {
         OR (r.status = 'cancelled' AND r.end_reason = 'superseded') \
         OR (r.status IN ('passed', 'failed', 'timedout') AND r.finished_at >= $5)) \
         AND s.start_key IS NULL AND s.begun_at >= $3 AND s.begun_at <= $4 ORDER BY ABS(s.begun_at - $5), s.id DESC LIMIT 1";
+    /// The slot of the set-up that a batch of its client follows: registered before the batch began and not used since.
+    /// ix: test_runs_by_instance, run_slots_of_run
+    REGISTERED_BEFORE = "SELECT s.run_id, s.id FROM test_runs r JOIN run_slots s ON s.project_id = r.project_id AND s.run_id = r.id \
+        WHERE r.project_id = $1 AND r.instance_id = $2 AND r.shard_total IS NULL AND r.status = 'initializing' \
+        AND s.start_key IS NULL AND s.state = 'setup' AND s.begun_at IS NULL AND s.opened_at >= $3 AND s.opened_at <= $4 \
+        ORDER BY ABS(s.opened_at - $5), s.id DESC LIMIT 1";
+    /// The runs that clients of a CI job fed, newest first. ix: run_slots_job
+    RUNS_OF_JOB = "SELECT DISTINCT run_id FROM run_slots WHERE project_id = $1 AND job_key = $2 ORDER BY run_id DESC LIMIT $3";
     /// A slot; a concurrent caller with the same key may have been first.
     INSERT = "INSERT INTO run_slots (id, project_id, run_id, shard_index, ordinal, generation, state, start_key, recovery_key, \
-        claimed_status, start_time, duration, waiting, opened_at, begun_at, last_activity_at, metadata_ci, errors) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) \
+        claimed_status, start_time, duration, waiting, opened_at, begun_at, last_activity_at, metadata_ci, errors, job_key, job_attempt) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) \
         ON CONFLICT (project_id, start_key) WHERE start_key IS NOT NULL DO NOTHING";
     /// Writes where a slot stands.
     UPDATE = "UPDATE run_slots SET state = $3, claimed_status = $4, start_time = $5, duration = $6, waiting = $7, opened_at = $8, \
@@ -76,6 +84,8 @@ pub struct SlotKeys {
     pub start: Option<[u8; 32]>,
     /// What a body says that was saved before its client knew its run.
     pub recovery: Option<[u8; 32]>,
+    /// The CI job that ran it, whichever attempt of it.
+    pub job: Option<[u8; 32]>,
 }
 
 /// A slot and its run, found by a key.
@@ -103,8 +113,12 @@ pub(super) fn read(row: &Row) -> Result<SlotRow> {
         opened_at: r.time()?,
         begun_at: r.opt_time()?,
         last_activity_at: r.time()?,
+        job_attempt: None,
     };
-    Ok(SlotRow { id, run, slot, metadata_ci: r.opt_text()?, worked_in: r.int()?, errors: r.opt_text()? })
+    let mut row =
+        SlotRow { id, run, slot, metadata_ci: r.opt_text()?, worked_in: r.int()?, errors: r.opt_text()? };
+    row.slot.job_attempt = r.opt_int()?;
+    Ok(row)
 }
 
 fn found(row: &Row) -> Result<FoundSlot> {
@@ -164,6 +178,38 @@ pub async fn begun_about(
     row.as_ref().map(found).transpose()
 }
 
+/// The slot of an unsharded run of a pipeline that was registered at most `ago_ms`
+/// before a moment, give or take `slack_ms`, and that nobody has fed since. Only slots
+/// that were set up without a key of their own are meant.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn registered_before(
+    session: &mut Session,
+    project: ProjectId,
+    instance: &str,
+    moment: Timestamp,
+    (ago_ms, slack_ms): (i64, i64),
+) -> Result<Option<FoundSlot>> {
+    let (from, to) = (Timestamp(moment.millis() - ago_ms), Timestamp(moment.millis() + slack_ms));
+    let row = session.first(&REGISTERED_BEFORE, args![project, instance, from, to, moment]).await?;
+    row.as_ref().map(found).transpose()
+}
+
+/// At most `limit` runs that clients of a CI job fed, newest first.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn runs_of_job(
+    session: &mut Session,
+    project: ProjectId,
+    job: &[u8; 32],
+    limit: i64,
+) -> Result<Vec<RunId>> {
+    let rows = session.all(&RUNS_OF_JOB, args![project, *job, limit]).await?;
+    rows.iter().map(|row| row.reader().int().map(RunId)).collect()
+}
+
 /// Stores a new slot; `false` when another caller took the start key first.
 ///
 /// # Errors
@@ -196,7 +242,9 @@ pub async fn insert(
                 s.begun_at,
                 s.last_activity_at,
                 row.metadata_ci.clone(),
-                row.errors.clone()
+                row.errors.clone(),
+                keys.job.map(|key| key.to_vec()),
+                s.job_attempt
             ],
         )
         .await?;

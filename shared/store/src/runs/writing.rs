@@ -17,7 +17,7 @@ statements! {
         pending_status = $21, end_reason = $22, last_activity_at = $23, feed_seq = $24, shards_finished = $25, start_time = $26, \
         is_green = $39, lost_ms = $28, is_mass_failure = $29, \
         next_ordinal = $30, counted_to = $31, uncounted_since = $32, p50_ms = $33, p95_ms = $34, error_count = $35, \
-        first_error = $36, is_full = $37, expected_tests = $38, extra_repetitions = $40 \
+        first_error = $36, is_full = $37, expected_tests = $38, extra_repetitions = $40, superseded_by = $41 \
         WHERE project_id = $1 AND id = $2 AND status = $27";
     /// Writes what changes with every batch of a run that goes on: the columns no index holds. SQLite writes the indexes of every
     /// column that is named, whether it changes or not.
@@ -54,7 +54,7 @@ pub async fn update(session: &mut Session, run: &RunRow, found: &RunRow) -> Resu
 /// [`advance`] writes.
 fn only_advances(run: &RunRow, found: &RunRow) -> bool {
     let rest = |run: &RunRow| {
-        let ends = (run.finished_at, run.duration_ms, run.pending_status, run.end_reason);
+        let ends = (run.finished_at, run.duration_ms, run.pending_status, run.end_reason, run.superseded_by);
         let errors = (run.error_count, run.first_error.clone());
         let extent = (run.is_full, run.expected_tests);
         (
@@ -131,7 +131,8 @@ async fn replace(session: &mut Session, run: &RunRow, from: RunStatus) -> Result
         run.is_full,
         run.expected_tests,
         run.may_be_baseline(),
-        run.extra_repetitions
+        run.extra_repetitions,
+        run.superseded_by
     ]);
     session.write_locked(&UPDATE, args).await
 }

@@ -7,6 +7,7 @@ mod files;
 mod kept;
 mod life;
 mod published;
+mod reruns;
 mod retried;
 mod shards;
 mod streams;
@@ -22,6 +23,7 @@ use callboard_test_support::{Answer, Client, Service};
 use serde_json::{Value, json};
 
 use crate::builders::with;
+pub(crate) use reruns::keep_reruns_apart;
 
 /// A client of one slot of a run, as a reporter is one.
 #[derive(Debug, Clone)]

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
+use super::reruns::keep_reruns_apart;
 use super::{Feeder, complete, fields, picked, start, sweep};
 use crate::builders::{attempt, run, with};
 
@@ -112,6 +113,7 @@ async fn repeating_a_shard_of_a_final_run_is_a_run_of_its_own() {
             feeder.finish("failed").await;
             original = feeder.run;
         }
+        keep_reruns_apart(service.client(), original).await;
         let again = start(service.client(), shard_again(2, 3)).await;
         assert_ne!(again.run, original);
         again.results(vec![attempt("test 2", "passed", 0)]).await;
@@ -135,7 +137,9 @@ async fn repeating_a_shard_of_a_final_run_is_a_run_of_its_own() {
 async fn a_repeated_shard_that_falls_silent_ends_its_run_with_the_time_it_was_heard_of() {
     for_each_service(async |service| {
         for index in [1, 2] {
-            start(service.client(), shard(index, 2)).await.finish("passed").await;
+            let feeder = start(service.client(), shard(index, 2)).await;
+            feeder.finish("passed").await;
+            keep_reruns_apart(service.client(), feeder.run).await;
         }
         let again = start(service.client(), shard_again(2, 2)).await;
         again.results(vec![attempt("pays", "passed", 0)]).await;
@@ -443,7 +447,9 @@ fn interleavings() -> impl Strategy<Value = Vec<(u32, Call)>> {
 async fn undivided(service: &Service) -> Value {
     let whole = Pipeline { service, project: "whole", feeders: [const { None }; SHARDS as usize] };
     let all: Vec<Value> = (1..=SHARDS).flat_map(|index| results(index).concat()).collect();
-    let body = with(run("whole", "failed", all), json!({ "startTime": "2026-01-01T10:00:01.000Z" }));
+    // From the start of the first shard to the end of the last one.
+    let lasted = json!({ "startTime": "2026-01-01T10:00:01.000Z", "duration": 7000 });
+    let body = with(run("whole", "failed", all), lasted);
     service.client().post_json("/api/test-runs/submit", &body).await.expect("stored");
     whole.outcome().await
 }

@@ -41,6 +41,19 @@ pub(crate) struct Fact {
     pub is_link: bool,
 }
 
+/// A CI job in words, with its address.
+pub(crate) type Job = (String, Option<String>);
+
+/// The CI job that a client told of.
+pub(crate) fn job(ci: &Value) -> Option<Job> {
+    let text = |key: &str| ci.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let job = text("jobName").or_else(|| text("provider"))?;
+    let named =
+        text("runAttempt").map_or_else(|| job.to_owned(), |attempt| format!("{job}, attempt {attempt}"));
+    let address = text("jobUrl").or_else(|| text("buildUrl")).filter(|url| is_web_url(url, MAX_LINK_CHARS));
+    Some((named, address.map(str::to_owned)))
+}
+
 /// The groups of a run's metadata. Plain values come first, together.
 pub(crate) fn groups(metadata: &Value) -> Vec<Group> {
     let Value::Object(entries) = metadata else { return Vec::new() };

@@ -16,11 +16,13 @@ use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::RunId;
+use callboard_domain::status::RunStatus;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState};
 use callboard_query::links::Hook;
-use callboard_query::shapes::{GateBrief, RunDetail};
+use callboard_query::run_attempts::RunAttempt;
+use callboard_query::shapes::{GateBrief, RunDetail, ShardItem};
 use callboard_query::{feeds, gates, resolve, runs};
 
 use crate::address::MAX_ID;
@@ -106,6 +108,30 @@ impl Head {
     /// The class that carries the colour of its result.
     fn result_class(&self) -> &'static str {
         self.run.item.brief.status.tone().class()
+    }
+
+    /// What the run was after each of its attempts.
+    fn attempts(&self) -> Vec<(RunStatus, String)> {
+        let line = |attempt: &RunAttempt| {
+            let result = match attempt.totals.failed_tests {
+                0 => attempt.status.tone().word().to_lowercase(),
+                failed => format!("{failed} failed"),
+            };
+            let shards: Vec<String> = attempt.shards.iter().map(i64::to_string).collect();
+            let of_shards = match shards.len() {
+                0 => String::new(),
+                _ if attempt.attempt == 1 => String::new(),
+                1 => format!(" (shard {})", shards.join("")),
+                _ => format!(" (shards {})", shards.join(", ")),
+            };
+            (attempt.status, format!("Attempt {}{of_shards}: {result}", attempt.attempt))
+        };
+        self.run.attempts.iter().map(line).collect()
+    }
+
+    /// The CI job of a client of the run, with its address.
+    fn job_of(&self, shard: &ShardItem) -> Option<facts::Job> {
+        shard.ci.as_ref().and_then(facts::job)
     }
 
     /// What the title of the page begins with, so that tabs can be told apart

@@ -66,6 +66,21 @@ impl Reader<'_, '_> {
         number
     }
 
+    /// The id of something that is stored.
+    pub(super) fn id(&mut self, field: &str) -> Option<i64> {
+        let value = self.take(field)?;
+        let id = match &value {
+            Value::Number(number) => number.as_i64(),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        let id = id.filter(|id| *id > 0);
+        if id.is_none() {
+            self.dropped(field, "an id", &value);
+        }
+        id
+    }
+
     pub(super) fn flag(&mut self, field: &str) -> Option<bool> {
         self.shape(field, "true or false", Value::is_boolean)
     }
