@@ -97,7 +97,7 @@ async fn a_large_submission_takes_little_memory_and_is_stored_whole() {
             let told = told["evidence"]["consoleLogs"].as_array().map_or(0, Vec::len);
             assert_eq!(told as u64, LINES, "{execution}");
         }
-        let again = post(&client, "/api/test-runs/submit", packed).await.success().expect("known");
+        let again = post(&client, "/api/test-runs/submit", packed.clone()).await.success().expect("known");
         assert_eq!((&again["duplicate"], &again["runId"]), (&json!(true), &first["runId"]));
         assert_eq!(again["totalTests"], first["totalTests"]);
     })
@@ -207,8 +207,7 @@ async fn many_attempts_of_one_test_take_little_memory_and_the_worst_keeps_its_de
         r#"{"projectName":"batch","status":"failed","startTime":"2026-01-01T10:00:00.000Z","testCases":["#;
     let token = format!("],\"streamToken\":{}}}", started["streamToken"]);
     let events = format!("/api/test-runs/{}/events", started["runId"]);
-    for (path, head, end) in
-        [("/api/test-runs/submit", batch, "]}"), (&*events, "{\"testCases\":[", &*token)]
+    for (path, head, end) in [("/api/test-runs/submit", batch, "]}"), (&*events, "{\"testCases\":[", &*token)]
     {
         let packed = gzip([head.as_bytes(), attempts.as_bytes(), end.as_bytes()].into_iter());
         let taken = post(&client, path, packed).await.success().expect("taken");

@@ -177,7 +177,7 @@ impl AttemptSet {
         };
         let planned: BTreeSet<u32> = resolved
             .iter()
-            .filter(|one| one.attempt.generation == newest)
+            .filter(|one| newest.is_current(&one.attempt))
             .filter_map(|one| one.attempt.repetition)
             .collect();
         Some(Decision {
