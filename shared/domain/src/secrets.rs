@@ -9,21 +9,18 @@
 //! ruled out by their first three letters ([`candidates`]).
 
 mod candidates;
+mod patterns;
 
 use std::borrow::Cow;
 
 use candidates::Candidates;
+use patterns::{BEGINNINGS, FIELDS, HEADERS, MAX_NAME, MIN_HEX, is_of_scheme};
 
 /// What a masked secret reads as.
 pub const MASK: &str = "***";
-/// Hexadecimal digits in a row from which a text is taken for a key.
-const MIN_HEX: usize = 32;
 /// Characters in a row from which a parameter that mixes letters and digits is
 /// taken for a token.
 const MIN_RANDOM: usize = 20;
-/// Longest scheme of an address, name of a parameter and head of a key, bytes:
-/// every word is looked at, so none of them may be read to the end of the text.
-const MAX_NAME: usize = 64;
 /// Longest first part of a web token, bytes; for the same reason.
 const MAX_TOKEN_HEAD: usize = 1_024;
 /// Headers and parameters that carry credentials.
@@ -50,70 +47,6 @@ const SECRET_NAMES: [&str; 17] = [
 const SECRET_WORDS: [&str; 6] = ["token", "key", "secret", "password", "passwd", "credential"];
 /// Names with such a part that name no secret.
 const HARMLESS_WORDS: [&str; 2] = ["keyword", "keyboard"];
-/// Beginnings of keys of widespread services, and the fewest characters behind.
-const BEGINNINGS: [(&[u8], usize); 37] = [
-    (b"AIza", 30),
-    (b"AKIA", 16),
-    (b"ASIA", 16),
-    (b"SG.", 20),
-    (b"dop_v1_", 20),
-    (b"gho_", 20),
-    (b"ghp_", 20),
-    (b"ghr_", 20),
-    (b"ghs_", 20),
-    (b"ghu_", 20),
-    (b"github_pat_", 20),
-    (b"glcbt-", 16),
-    (b"gldt-", 16),
-    (b"glft-", 16),
-    (b"glpat-", 16),
-    (b"glptt-", 16),
-    (b"glrt-", 16),
-    (b"glsoat-", 16),
-    (b"hf_", 30),
-    (b"npm_", 30),
-    (b"pypi-", 30),
-    (b"rk_live_", 10),
-    (b"rk_test_", 10),
-    (b"shpat_", 20),
-    (b"sk-ant-", 16),
-    (b"sk-proj-", 16),
-    (b"sk_live_", 10),
-    (b"sk_test_", 10),
-    (b"whsec_", 16),
-    (b"xapp-", 10),
-    (b"xoxa-", 10),
-    (b"xoxb-", 10),
-    (b"xoxc-", 10),
-    (b"xoxe-", 10),
-    (b"xoxp-", 10),
-    (b"xoxr-", 10),
-    (b"xoxs-", 10),
-];
-
-/// Names of headers whose values are secrets, however they are written.
-const HEADERS: [&[u8]; 3] = [b"x-api-key", b"x-auth-token", b"x-csrf-token"];
-/// Names of fields whose values are secrets when they stand in quotes or behind `=`.
-const FIELDS: [&[u8]; 17] = [
-    b"aws_secret_access_key",
-    b"secret_access_key",
-    b"private_key",
-    b"auth_token",
-    b"session_token",
-    b"password",
-    b"passwd",
-    b"client_secret",
-    b"clientsecret",
-    b"access_token",
-    b"accesstoken",
-    b"refresh_token",
-    b"refreshtoken",
-    b"id_token",
-    b"api_key",
-    b"apikey",
-    b"secret",
-];
-
 /// Where a text comes from, which decides what in it is taken for a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -201,11 +134,6 @@ const fn is_word(byte: u8) -> bool {
 
 const fn is_token(byte: u8) -> bool {
     is_word(byte) || matches!(byte, b'-' | b'.' | b'~' | b'+' | b'/' | b'=' | b':')
-}
-
-/// Whether a byte may stand in the scheme of an address.
-const fn is_of_scheme(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-')
 }
 
 /// The secret that begins with the word at `at`, or in the value that this word
@@ -308,8 +236,10 @@ fn parameter(bytes: &[u8], at: usize, source: Source) -> Option<(usize, usize)> 
     let length = (0..bytes.len() - start).position(ends).unwrap_or(bytes.len() - start);
     let is_secret = is_named && std::str::from_utf8(&rest[..name]).is_ok_and(is_secret_name);
     let value = &bytes[start..start + length];
-    (length > 0 && (is_secret || (source == Source::Application && looks_random(value))))
-        .then_some((start, start + length))
+    let is_masked = length > 0 && (is_secret || (source == Source::Application && looks_random(value)));
+    // A key in the place of a name goes with its value.
+    let is_key = is_named && known_by_form(rest).is_some_and(|(from, to)| from == 0 && to <= name);
+    is_masked.then_some((if is_key { at } else { start }, start + length))
 }
 
 /// Whether a value is like a token: many characters in a row that mix letters

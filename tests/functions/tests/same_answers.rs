@@ -72,8 +72,9 @@ impl Stored {
             pattern if pattern.contains("/users/{id}") => &self.user,
             pattern if pattern.contains("/exports/{id}") => &self.export,
             pattern if pattern.contains("/failure-clusters/{id}") => &self.cluster,
-            // Nothing was deleted: there is no first receipt.
+            // Nothing was deleted: there is no first receipt. No secret can be stored: there is no channel.
             pattern if pattern.contains("/deletions/{id}") => &self.project,
+            pattern if pattern.contains("/channels/{id}") => &self.project,
             _ => &Value::Null,
         };
         let rest = match route.pattern {
@@ -125,7 +126,11 @@ async fn every_read_route_answers_as_in_the_local_runner() {
             // Nobody proves an address where nobody signs in.
             RouteId::VerifyEmail => 400..401,
             // Nothing was deleted, no badge was made public, and the viewer is opened through the other origin only.
-            RouteId::GetDeletion | RouteId::PublicBadge | RouteId::ViewerAsset => 404..405,
+            RouteId::GetDeletion
+            | RouteId::PublicBadge
+            | RouteId::ViewerAsset
+            | RouteId::ListDeliveries
+            | RouteId::DeliveriesPage => 404..405,
             _ => 200..400,
         };
         assert!(

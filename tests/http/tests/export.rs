@@ -88,7 +88,7 @@ async fn a_table_holds_no_formula() {
             assert!(!cell.starts_with(['=', '+', '-', '@']), "{cell}");
         }
         assert!(rows[2][2].starts_with("'=HYPERLINK(\"x\")"), "{:?}", rows[2]);
-        assert!(rows[2].last().expect("an error").contains("expected <1> & \"2\"\n"));
+        assert!(rows[2].iter().any(|cell| cell.contains("expected <1> & \"2\"\n")), "{:?}", rows[2]);
     })
     .await;
 }

@@ -18,9 +18,8 @@ use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 pub(super) static TOOL: Tool = Tool {
     name: "get_run",
     title: "Get run",
-    description: "One run: its status, what made it fail besides its tests (statusReason, runErrors), totals (passed \
-                  includes flaky; total counts tests, repetitions every --repeat-each), its attempts when CI re-ran it, \
-                  and its failed executions. \
+    description: "One run: status, errors outside tests (statusReason, runErrors), totals (passed includes flaky; \
+                  repetitions counts every --repeat-each), its attempts when CI re-ran it, and its failed executions. \
                   statusFilter=flaky or all shows others. Gives executionIds for get_test_run_case.",
     group: Group::Runs,
     roles: Roles::ALL,

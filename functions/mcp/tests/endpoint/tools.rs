@@ -163,7 +163,10 @@ async fn an_execution_tells_its_whole_error_and_the_parts_asked_for() {
     );
     assert_eq!(
         bare["attempts"],
-        json!([{"retry": 0, "status": "failed", "duration": 1200, "startedAt": "2026-01-01T00:00:21.000Z"}])
+        json!([{
+            "retry": 0, "status": "failed", "duration": 1200, "startedAt": "2026-01-01T00:00:21.000Z",
+            "error": "Error: expected 200",
+        }])
     );
     assert_eq!(bare["isNewRegression"], true);
     assert_eq!(bare["annotations"][0]["description"], "SHOP-7");

@@ -26,15 +26,21 @@ pub(super) const NAMED_BY_PROPERTY: [&str; 3] = ["toHaveAttribute", "toHaveCSS",
 
 /// Where an expectation begins.
 static BEGIN: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bexpect\s*(?:\.\s*\w+\s*)?\("));
-/// The same on a line of its own, which may go on below.
-static BEGIN_ON_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bexpect\s*(?:[.(]|$)"));
 /// Where names are given to values: `const total = `, `let { total } = `.
 static DECLARATION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b(?:const|let|var)\s+(?:([\w$]+)|\{([^{}]*)\})\s*(?::[^=;\n]+)?=\s*"));
 
-/// Where on a line an expectation begins.
-pub(super) fn begin_on(line: &str) -> Option<usize> {
-    BEGIN_ON_LINE.find(line).map(|found| found.start())
+/// What the expectation of the failing line compares; the matcher is the one
+/// that failed.
+pub(super) fn compared(source: &Source<'_>, matcher: &str) -> Option<String> {
+    let written = source.written()?;
+    let read = Expectation::find(&written.code, matcher)?;
+    Some(read.compared(&written.above, source))
+}
+
+/// The name of the property of an element that the matcher looks at.
+pub(super) fn property(source: &Source<'_>, matcher: &str) -> Option<String> {
+    Expectation::find(&source.written()?.code, matcher)?.property().map(str::to_owned)
 }
 
 /// `expect(subject, message).not.toBe(expected)`.

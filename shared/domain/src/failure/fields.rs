@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::segment::{Segments, pattern, site};
 use super::source::{Source, SourceText};
-use super::{Kind, Signature, mask, target};
+use super::{Kind, Signature, expectation, mask, target};
 use crate::locator;
 use crate::text::cut_str;
 
@@ -390,11 +390,12 @@ fn template(
             }
             if !target.is_empty() {
                 // What an element lacks that is not there is the element.
-                let property = (!is_missing_element(part)).then(|| source.property(api)).flatten();
+                let property =
+                    (!is_missing_element(part)).then(|| expectation::property(source, api)).flatten();
                 return (property.unwrap_or_default(), false);
             }
             let request = if api == IS_OK { awaited(part) } else { None };
-            let compared = || source.compared(api).map(|code| format!("src:{code}"));
+            let compared = || expectation::compared(source, api).map(|code| format!("src:{code}"));
             (request.or_else(compared).unwrap_or_default(), false)
         }
         Kind::TestTimeout => (awaited_part(part).unwrap_or_default(), false),

@@ -1,7 +1,11 @@
 //! What the source around a failure adds: which expectation it was, and which
 //! texts of a locator were written there and which came from data.
 
-use super::expectation::{self, Expectation};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::segment::pattern;
 use crate::locator::{self, Argument, Call, Value};
 
 /// Lines of one expectation above the one that failed.
@@ -10,6 +14,8 @@ const MAX_LINES: usize = 12;
 const MAX_CODE_BYTES: usize = 2_000;
 /// What stands for data.
 const ANY: &str = "<*>";
+/// Where an expectation begins on a line of its own, which may go on below.
+static BEGIN_ON_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bexpect\s*(?:[.(]|$)"));
 
 /// Lines of source around a place of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +37,7 @@ impl SourceText<'_> {
         let failing = *lines.get(at)?;
         let mut first = at;
         let mut open = opened(failing);
-        while expectation::begin_on(lines[first]).is_none() || open < 0 && first < at {
+        while begin_on(lines[first]).is_none() || open < 0 && first < at {
             let goes_on = open < 0 || lines[first].trim_start().starts_with('.');
             if !goes_on || first == 0 || at - first >= MAX_LINES {
                 return None;
@@ -39,7 +45,7 @@ impl SourceText<'_> {
             first -= 1;
             open += opened(lines[first]);
         }
-        let begin = expectation::begin_on(lines[first])?;
+        let begin = begin_on(lines[first])?;
         let mut code = lines[first][begin..].to_owned();
         let mut open = opened(&code);
         for (number, line) in lines.iter().enumerate().skip(first + 1).take(2 * MAX_LINES) {
@@ -153,19 +159,15 @@ impl<'a> Source<'a> {
         Some(best.unwrap_or_else(|| ANY.to_owned()))
     }
 
-    /// What the expectation of the failing line compares; the matcher is the
-    /// one that failed.
-    pub(super) fn compared(&self, matcher: &str) -> Option<String> {
-        let written = self.frames.iter().find_map(SourceText::expectation)?;
-        let read = Expectation::find(&written.code, matcher)?;
-        Some(read.compared(&written.above, self))
+    /// The expectation of the failing line.
+    pub(super) fn written(&self) -> Option<WrittenExpectation> {
+        self.frames.iter().find_map(SourceText::expectation)
     }
+}
 
-    /// The name of the property of an element that the matcher looks at.
-    pub(super) fn property(&self, matcher: &str) -> Option<String> {
-        let written = self.frames.iter().find_map(SourceText::expectation)?;
-        Expectation::find(&written.code, matcher)?.property().map(str::to_owned)
-    }
+/// Where on a line an expectation begins.
+fn begin_on(line: &str) -> Option<usize> {
+    BEGIN_ON_LINE.find(line).map(|found| found.start())
 }
 
 /// A template text with its placeholders left open, when `text` can have come

@@ -3,7 +3,7 @@
 
 use memchr::memmem;
 
-use super::{BEGINNINGS, FIELDS, HEADERS, MAX_NAME, MIN_HEX, is_of_scheme};
+use super::patterns::{BEGINNINGS, FIELDS, HEADERS, MAX_NAME, MIN_HEX, is_of_scheme};
 
 /// What the rules look for besides the lists of names and keys.
 const WORDS: [&[u8]; 7] = [b"authorization", b"bearer ", b"cookie", b"data:", b"eyJ", b"pd_", b"-----BEGIN "];

@@ -33,7 +33,7 @@ async fn a_run_is_fed_and_finished() {
         assert_eq!(picked(&shown, TOTALS), [json!("passed"), json!(2), json!(2), json!(0), json!(1)]);
         assert_eq!(picked(&shown, ["duration", "endReason", "shardsFinished"]), [json!(5000), Value::Null, json!(1)]);
         assert_eq!(shown["shards"], json!([{ "index": 0, "state": "finished", "generation": 0, "status": "passed",
-            "duration": 5000, "waiting": false }]));
+            "duration": 5000, "waiting": false, "jobAttempt": null, "ci": null }]));
         let refused = feeder.call("events", json!({ "testCases": [] })).await;
         assert_eq!((refused.status.as_u16(), refused.json().expect("json")["code"].clone()), (409, json!("run_finished")));
         assert_eq!(
