@@ -1,7 +1,7 @@
 -- Keeps why a test was skipped, and how often tests were repeated, as Playwright counts them. Undone by dropping the columns.
 
-ALTER TABLE executions ADD COLUMN skip_reason TEXT;
-ALTER TABLE deleted_executions ADD COLUMN skip_reason TEXT;
+ALTER TABLE executions ADD COLUMN skip_reason TEXT COLLATE "C";
+ALTER TABLE deleted_executions ADD COLUMN skip_reason TEXT COLLATE "C";
 ALTER TABLE executions ADD COLUMN extra_repetitions BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE deleted_executions ADD COLUMN extra_repetitions BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE test_runs ADD COLUMN extra_repetitions BIGINT NOT NULL DEFAULT 0;
