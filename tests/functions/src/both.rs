@@ -123,6 +123,7 @@ pub fn settings(database: &TestDatabase, bucket: &S3Server) -> Settings {
         ("SERVICE_DATABASE_URL", database.url()),
         ("SERVICE_DATABASE_CONNECTIONS", "2"),
         ("SERVICE_SITE_URL", "https://tests.example.org"),
+        ("SERVICE_SECRET_KEY", "0f1e2d3c4b5a69788796a5b4c3d2e1f00123456789abcdeffedcba9876543210"),
         ("SERVICE_SANDBOX_ORIGIN", "https://files.example.org"),
         // The gateway passes on whole answers only.
         ("SERVICE_SSE_MAX_SECONDS", "1"),
