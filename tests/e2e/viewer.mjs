@@ -145,7 +145,7 @@ describe('a stored trace', () => {
     const page = await context.newPage();
     await page.goto(new URL(`/test-run-cases/${execution.id}`, serviceUrl).href);
     await page.getByRole('link', { name: 'Open trace' }).click();
-    await page.frameLocator('#trace iframe').getByText('It works in a new tab').waitFor();
+    await page.frameLocator('#trace iframe').getByText('Open the trace in a new tab').waitFor();
     const opened = page.waitForEvent('popup');
     await page.locator('#trace').getByRole('link', { name: 'Open in a new tab' }).click();
     assert.match(await actionsOf(await opened), /Navigate|goto/i);
