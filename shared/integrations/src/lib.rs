@@ -2,7 +2,7 @@
 //! through the one client for requests that leave this service.
 //!
 //! Lives here: formats and calls of chats and webhooks. Must not live here:
-//! SQL, jobs, decisions about who is told what.
+//! SQL, jobs, decisions about who is notified.
 
 mod chat;
 mod notification;

@@ -60,7 +60,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    fn of(row: ChannelRow) -> Self {
+    fn from_row(row: ChannelRow) -> Self {
         Self {
             id: row.id.get(),
             name: row.name,
@@ -110,7 +110,7 @@ pub(super) fn opened(secrets: &StoredSecrets, row: &ChannelRow) -> Result<Channe
 pub async fn list(ctx: &Context, after: Option<i64>, limit: usize) -> Result<Slice<Channel, i64>> {
     let mut session = ctx.store.db().read().await?;
     let rows = channels::list(&mut session, after.map(ChannelId), fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row: &ChannelRow| row.id.get()).map(Channel::of))
+    Ok(Slice::cut(rows, limit, |row: &ChannelRow| row.id.get()).map(Channel::from_row))
 }
 
 /// One channel.
@@ -120,7 +120,7 @@ pub async fn list(ctx: &Context, after: Option<i64>, limit: usize) -> Result<Sli
 #[boxed]
 pub async fn channel(ctx: &Context, id: ChannelId) -> Result<Channel> {
     let row = channels::get(&mut ctx.store.db().read().await?, id).await?;
-    row.map(Channel::of).ok_or_else(|| QueryError::not_found(Entity::Channel, id))
+    row.map(Channel::from_row).ok_or_else(|| QueryError::not_found(Entity::Channel, id))
 }
 
 /// Creates a channel.
@@ -152,7 +152,7 @@ pub async fn create(
     };
     channels::insert(&mut session, &row).await?;
     record(session, acting, AuditAction::ChannelCreated, &row).await?;
-    Ok(Channel::of(row))
+    Ok(Channel::from_row(row))
 }
 
 /// Changes a channel.
@@ -186,7 +186,7 @@ pub async fn edit(
     row.updated_at = acting.now;
     channels::save(&mut session, &row).await?;
     record(session, acting, AuditAction::ChannelChanged, &row).await?;
-    Ok(Channel::of(row))
+    Ok(Channel::from_row(row))
 }
 
 /// Deletes a channel with its subscriptions and its delivery log.

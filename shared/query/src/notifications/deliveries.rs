@@ -85,7 +85,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    fn of(row: DeliveryRow) -> Self {
+    fn from_row(row: DeliveryRow) -> Self {
         let headline = message_of(&row).map(|message| message.headline).unwrap_or_default();
         Self {
             id: row.id.get(),
@@ -125,7 +125,7 @@ pub async fn deliveries(
     }
     let before = before.map(DeliveryId);
     let rows = deliveries::of_channel(&mut session, channel, state, before, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row: &DeliveryRow| row.id.get()).map(Delivery::of))
+    Ok(Slice::cut(rows, limit, |row: &DeliveryRow| row.id.get()).map(Delivery::from_row))
 }
 
 /// Queues a test message to a channel.
@@ -192,7 +192,7 @@ pub async fn retry(ctx: &Context, id: DeliveryId, now: Timestamp) -> Result<Deli
     // Attempts go on counting, so the key is new.
     enqueue(&mut session, id, row.attempts.max(1) * 1_000 + now.millis() % 1_000, now, now).await?;
     session.commit().await?;
-    Ok(Delivery::of(row))
+    Ok(Delivery::from_row(row))
 }
 
 /// A delivery whose call is to be made now.

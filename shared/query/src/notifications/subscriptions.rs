@@ -61,7 +61,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    fn of(row: SubscriptionRow) -> Self {
+    fn from_row(row: SubscriptionRow) -> Self {
         Self {
             id: row.id.get(),
             channel_id: row.channel.get(),
@@ -140,7 +140,7 @@ pub async fn subscriptions(
     let mut session = ctx.store.db().read().await?;
     let after = after.map(SubscriptionId);
     let rows = subscriptions::list(&mut session, project, after, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row: &SubscriptionRow| row.id.get()).map(Subscription::of))
+    Ok(Slice::cut(rows, limit, |row: &SubscriptionRow| row.id.get()).map(Subscription::from_row))
 }
 
 /// Creates a subscription for the channel of `wanted`.
@@ -170,7 +170,7 @@ pub async fn create_subscription(
     wanted.apply(&mut session, &mut row).await?;
     subscriptions::insert(&mut session, &row).await?;
     record(session, acting, AuditAction::SubscriptionCreated, &row).await?;
-    Ok(Subscription::of(row))
+    Ok(Subscription::from_row(row))
 }
 
 /// Changes a subscription.
@@ -189,7 +189,7 @@ pub async fn edit_subscription(
     row.updated_at = acting.now;
     subscriptions::save(&mut session, &row).await?;
     record(session, acting, AuditAction::SubscriptionChanged, &row).await?;
-    Ok(Subscription::of(row))
+    Ok(Subscription::from_row(row))
 }
 
 /// Deletes a subscription.
