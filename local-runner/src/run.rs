@@ -49,6 +49,8 @@ pub async fn prepare(config: Config) -> anyhow::Result<Ready> {
     store.migrate().await.context("cannot bring the database up to date")?;
     let main_port = main.local_addr()?.port();
     let (sandbox, listener) = open_sandbox(&config, main_port).await;
+    // Port 0 asked for a free one; links of notifications need the one that was given.
+    let config = Config { port: main_port, ..config };
     let state = AppState::new(config, store).with_sandbox(sandbox);
     // Done at their first use otherwise, which would let a read write rows.
     state.grants().await?;

@@ -104,8 +104,10 @@ describe('notifications', { concurrency: false }, () => {
     await page.getByRole('heading', { name: 'Our receiver' }).waitFor();
     const [tested] = await messages('test');
     assert.equal(tested.payload.headline, 'Test message from Callboard');
-    await page.reload();
-    await page.getByRole('row', { name: /Test message/ }).getByText('sent', { exact: true }).waitFor();
+    await page.getByRole('row', { name: /Test message/ }).waitFor();
+    const sent = page.getByRole('row', { name: /Test message/ }).getByText('sent', { exact: true });
+    for (const until = Date.now() + LONGEST_WAIT_MS; (await sent.count()) === 0 && Date.now() < until;) await page.reload();
+    await sent.waitFor();
     await inspect('a delivery log');
   });
 
@@ -119,8 +121,10 @@ describe('notifications', { concurrency: false }, () => {
     const told = await messages('run.failed.default_branch');
     assert.deepEqual(told.map((message) => message.payload.runId), [runId]);
     assert.match(told[0].payload.facts.join('\n'), /1 failed/);
-    const { items } = await getJson('/api/channels/1/deliveries?state=sent');
-    assert.equal(items.length, 2, 'the test message and this one');
+    // The recipient has the message before its answer is written down.
+    const sent = async () => (await getJson('/api/channels/1/deliveries?state=sent')).items.length;
+    for (const until = Date.now() + LONGEST_WAIT_MS; (await sent()) < 2 && Date.now() < until;) await pause(200);
+    assert.equal(await sent(), 2, 'the test message and this one');
     // The message leads to the run.
     await page.goto(told[0].payload.url);
     await page.getByRole('heading', { level: 1 }).waitFor();
