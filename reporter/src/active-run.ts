@@ -11,6 +11,7 @@ import { createClient, deadlineIn, deadlineWithin, isTransient, type Deadline } 
 import { recordsTrace, watchCutOff } from './cut-off';
 import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './delivery';
 import { advice } from './failure';
+import { NONE_LISTED, readFailingTests } from './failing-tests';
 import { filesOf } from './files';
 import { collectScm } from './git';
 import { instanceId, newClientRunId } from './identity';
@@ -19,7 +20,7 @@ import { startLive } from './live/session';
 import { mayBeHeldOpen, mayPrintNow, type Log } from './log';
 import { metadataOf } from './metadata';
 import { projectNameFor, type Settings } from './options';
-import { writeCiOutputs, writeOutputFile, type RunOutput } from './output';
+import { showsSummary, writeCiOutputs, writeOutputFile, type RunOutput } from './output';
 import { reportProgress } from './progress';
 import { createRemarks } from './remarks';
 import { deliverNoReport, deliverReports } from './report-delivery';
@@ -63,6 +64,8 @@ export interface ActiveRun {
 /** Kept back for ending the run when its files take all the time there is. */
 const FINISH_SHARE = 0.25;
 const FINISH_RESERVE_MS = 15_000;
+/** For a list in the summary of the job, which is worth no more. */
+const LISTING_MS = 5_000;
 /** With a service that never answered while the tests ran, this much is tried at the end. */
 const SILENT_SERVICE = { tries: 2, withinMs: 10_000 };
 
@@ -318,10 +321,13 @@ export function beginRun(parts: RunParts): ActiveRun {
       sayRemarks();
       const output = writeOutput();
       if (!output) return;
+      const failing = showsSummary(process.env)
+        ? await readFailingTests(service, output, deadlineIn(LISTING_MS), log)
+        : NONE_LISTED;
       written('what the CI system reads', () => {
         const totals = runFields(fields, run, {});
         const reasons = reasonsOf(parts.runErrors.of(config, workingDirectory), run.result.status, totals.failedTests);
-        const command = writeCiOutputs(process.env, workingDirectory, output, totals, reasons);
+        const command = writeCiOutputs(process.env, workingDirectory, output, totals, reasons, failing);
         if (command) parts.printCommand(command);
       });
     },

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Unreadable } from './files';
-import { jsonBody, post, type Answer, type RequestBody } from './http';
+import { get, jsonBody, post, type Answer, type RequestBody } from './http';
 import { isRecord, type Credentials } from './options';
 import type { Log } from './log';
 
@@ -33,6 +33,11 @@ export interface SendOptions {
 
 export interface Client {
   send(path: string, body: RequestBody, deadline: Deadline, options?: SendOptions): Promise<JsonObject>;
+}
+
+export interface ReadingClient extends Client {
+  /** A GET request, tried once. */
+  read(path: string, deadline: Deadline): Promise<JsonObject>;
 }
 
 export interface Deadline {
@@ -74,7 +79,7 @@ export function deadlineWithin(deadline: Deadline, milliseconds: number): Deadli
   return deadlineIn(Math.max(0, Math.min(deadline.remainingMs(), milliseconds)));
 }
 
-export function createClient(origin: string, credentials: Credentials, log: Log): Client {
+export function createClient(origin: string, credentials: Credentials, log: Log): ReadingClient {
   let cookie: string | undefined;
 
   const logIn = async (deadline: Deadline, tries: number): Promise<void> => {
@@ -105,6 +110,10 @@ export function createClient(origin: string, credentials: Credentials, log: Log)
         await logIn(deadline, tries);
         return exchange(authorization);
       }
+    },
+    async read(path, deadline) {
+      if (cookie === undefined) await logIn(deadline, 1);
+      return objectOf(await withRetries(path, 1, deadline, log, () => get(new URL(path, origin), authorization(), deadline.signal)));
     },
   };
 }

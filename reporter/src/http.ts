@@ -30,12 +30,24 @@ const ANSWER_MAX_BYTES = 8 * 1024 * 1024;
 /** After the server stopped reading, this long an early answer (401, 413) is waited for. */
 const EARLY_ANSWER_MS = 1_000;
 
-export async function post(
+/** A GET request. */
+export function get(url: URL, headers: Record<string, string>, signal: AbortSignal): Promise<Answer> {
+  return exchange('GET', url, headers, { headers: {}, length: undefined, async* open() { /* No body. */ } }, signal);
+}
+
+/** A POST request with a body. */
+export function post(
   url: URL, headers: Record<string, string>, body: RequestBody, signal: AbortSignal,
+): Promise<Answer> {
+  return exchange('POST', url, headers, body, signal);
+}
+
+async function exchange(
+  method: 'GET' | 'POST', url: URL, headers: Record<string, string>, body: RequestBody, signal: AbortSignal,
 ): Promise<Answer> {
   const send = url.protocol === 'https:' ? https.request : http.request;
   const request = send(url, {
-    method: 'POST',
+    method,
     agent: false,
     signal,
     headers: {

@@ -28,10 +28,29 @@ export interface Totals {
   shardTotal?: number | undefined;
 }
 
+/** A failing test, as the service names its failure. */
+export interface FailingTest {
+  title: string;
+  browserProject: string;
+  headline: string;
+  url: string;
+}
+
+/** The failing tests of the run as far as they are listed; a sharded run is listed with all of its shards so far. */
+export interface FailingTests {
+  listed: readonly FailingTest[];
+  total: number;
+}
+
 export function writeOutputFile(file: string, workingDirectory: string, output: RunOutput): void {
   const target = path.resolve(workingDirectory, file);
   makeFolders(path.dirname(target));
   writeFileSync(target, `${JSON.stringify(output, null, 2)}\n`);
+}
+
+/** Whether the CI system shows a summary of the job. */
+export function showsSummary(env: Env): boolean {
+  return Boolean(env['GITHUB_STEP_SUMMARY']);
 }
 
 /**
@@ -39,10 +58,10 @@ export function writeOutputFile(file: string, workingDirectory: string, output: 
  * its failed tests. Returns a line for the log of the job.
  */
 export function writeCiOutputs(
-  env: Env, workingDirectory: string, output: RunOutput, totals: Totals, reasons: readonly string[],
+  env: Env, workingDirectory: string, output: RunOutput, totals: Totals, reasons: readonly string[], failing: FailingTests,
 ): string | undefined {
   if (env['GITHUB_OUTPUT']) appendFileSync(env['GITHUB_OUTPUT'], lines(githubOutputs(output)));
-  if (env['GITHUB_STEP_SUMMARY']) appendFileSync(env['GITHUB_STEP_SUMMARY'], summary(output, totals, reasons));
+  if (env['GITHUB_STEP_SUMMARY']) appendFileSync(env['GITHUB_STEP_SUMMARY'], summary(output, totals, reasons, failing));
   if (env['GITLAB_CI']) writeFileSync(path.join(workingDirectory, 'callboard.env'), lines(dotenv(output)));
   if (!env['GITHUB_ACTIONS']) return undefined;
   const [kind, why] = reasons[0] === undefined ? ['notice', ''] : ['error', `${oneLine(reasons[0]).replaceAll('%', '%25')} `];
@@ -68,7 +87,7 @@ function lines(pairs: readonly [string, string | number][]): string {
 }
 
 /** Each test in one column, as Playwright and the page of the run count them; first what no count of tests says. */
-function summary(output: RunOutput, totals: Totals, reasons: readonly string[]): string {
+function summary(output: RunOutput, totals: Totals, reasons: readonly string[], failing: FailingTests): string {
   const name = markdown(output.projectName);
   const { totalTests, passedTests, failedTests, flakyTests, skippedTests, didNotRunTests, shardIndex, shardTotal } = totals;
   const part = shardIndex === undefined || shardTotal === undefined ? '' : `, shard ${shardIndex} of ${shardTotal}`;
@@ -84,8 +103,19 @@ function summary(output: RunOutput, totals: Totals, reasons: readonly string[]):
     '|---|---|---|---|---|---|---|---|',
     `| ${cells.join(' | ')} |`,
     '',
+    ...failingLines(output, failing),
     '',
   ].join('\n');
+}
+
+function failingLines({ runUrl }: RunOutput, { listed, total }: FailingTests): string[] {
+  if (listed.length === 0) return [];
+  const lines = listed.map(({ title, browserProject, headline, url }) => {
+    const where = browserProject === '' ? '' : ` (${markdown(browserProject)})`;
+    return `- [${markdown(title)}](${url})${where}${headline === '' ? '' : `: ${markdown(headline)}`}`;
+  });
+  const more = total - listed.length;
+  return [...lines, ...(more > 0 ? [`- [and ${more} more](${runUrl}?outcome=failing)`] : []), ''];
 }
 
 function markdown(text: string): string {

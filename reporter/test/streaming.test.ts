@@ -23,13 +23,17 @@ async function withService(
   }
 }
 
+/** A failing test as the service lists it. */
+const FAILING = { id: 12, title: 'adds [2]', suitePath: ['Cart'], browserProject: 'plain', error: 'expected 3, received 4' };
+
 describe('a streamed run', () => {
   let service: Service;
   let dir: string;
   let finished: Finished;
 
   before(async () => {
-    service = await startService(liveReplies());
+    service = await startService(liveReplies(({ path: asked }) =>
+      asked.includes('/executions?') ? { body: { items: [FAILING, FAILING], total: 3, nextCursor: 'x' } } : undefined));
     dir = installedSuite('commonjs');
     mkdirSync(path.join(dir, 'ci'));
     finished = await playwright(dir, COMMONJS, {
@@ -44,6 +48,7 @@ describe('a streamed run', () => {
 
   test('is opened, fed, finished, and then gets its report', () => {
     const calls = service.paths().map((each) => each.replace('test-runs/', ''));
+    assert.equal(calls.pop(), '7/executions?outcome=failing&limit=20');
     assert.equal(calls[0], 'start');
     assert.deepEqual(calls.slice(-2), ['7/finish', 'upload']);
     assert.deepEqual([...new Set(calls.slice(1, -2))].sort(), ['7/case-files', '7/events']);
@@ -117,6 +122,9 @@ describe('a streamed run', () => {
     assert.equal(read('output'),
       `callboard_run_url=${service.url}/test-runs/7\ncallboard_run_id=7\ncallboard_run_status=failed\ncallboard_project_id=3\n`);
     assert.match(read('summary.md'), /\| failed \| 7 \| 2 \| 2 \| 1 \| 1 \| 1 \|/);
+    const line = `- [Cart › adds \\[2\\]](${service.url}/test-run-cases/12) (plain): expected 3, received 4`;
+    assert.deepEqual(read('summary.md').split('\n').filter((each) => each.startsWith('- ')), [
+      line, line, `- [and 1 more](${service.url}/test-runs/7?outcome=failing)`]);
     assert.match(finished.stdout, /^::notice title=Callboard::sample-shop: http/m);
   });
 });
