@@ -56,6 +56,7 @@ describe('a real Playwright run', () => {
       SERVICE_ENVIRONMENT: 'check',
       SERVICE_OUTPUT_FILE: outputFile,
       SERVICE_SPOOL_DIR: path.join(scratch, 'spool'),
+      GITHUB_STEP_SUMMARY: path.join(scratch, 'summary.md'),
     });
     truth = readGroundTruth();
     output = JSON.parse(await readFile(outputFile, 'utf8').catch(() => {
@@ -83,6 +84,17 @@ describe('a real Playwright run', () => {
   test('says where it is when it begins and when it is over', () => {
     assert.deepEqual(linesOfReporter(finished.output), [`[callboard] live: ${output.runUrl}`, `[callboard] run: ${output.runUrl}`]);
     assert.ok(output.runUrl.endsWith(`/test-runs/${output.runId}`), output.runUrl);
+  });
+
+  test('lists its failing tests, each with what is wrong and a link, in the summary of the job', async () => {
+    const lines = (await readFile(path.join(scratch, 'summary.md'), 'utf8')).split('\n').filter((line) => line.startsWith('- ['));
+    const failing = executions.filter(({ status }) => status === 'failed' || status === 'timedout');
+    assert.equal(lines.length, failing.length);
+    for (const { id, browserProject, error } of failing) {
+      const line = lines.find((each) => each.includes(`/test-run-cases/${id}) (${browserProject}): `));
+      assert.ok(line, `${id} is listed:\n${lines.join('\n')}`);
+      assert.ok(line.replaceAll('\\', '').endsWith(error), line);
+    }
   });
 
   test('belongs to its project and ended as failed', () => {
