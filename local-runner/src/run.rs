@@ -1,7 +1,9 @@
 //! Starting: open the store, bring the schema up to date, listen, serve until
 //! asked to stop.
 
+use std::fs::DirBuilder;
 use std::future::Future;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -31,12 +33,21 @@ pub struct Ready {
 /// # Errors
 /// When the database or the object store cannot be opened.
 pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
-    std::fs::create_dir_all(&config.data_dir).with_context(|| {
+    create_data_folder(&config.data_dir).with_context(|| {
         format!("cannot create the data folder {} (SERVICE_DATA_DIR)", config.data_dir.display())
     })?;
     Store::connect(&config.store())
         .await
         .context("cannot open the store (SERVICE_DATABASE_URL, SERVICE_STORAGE_URL)")
+}
+
+/// Creates the folder, readable by its owner only: it holds sessions and what the tests of a company say.
+fn create_data_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 /// Opens the store, migrates, and listens.

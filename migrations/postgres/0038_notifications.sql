@@ -8,7 +8,7 @@ CREATE SEQUENCE ids_delivery;
 CREATE TABLE channels (
     id BIGINT PRIMARY KEY,
     name TEXT COLLATE "C" NOT NULL,
-    kind TEXT COLLATE "C" NOT NULL CHECK (kind IN ('webhook', 'slack', 'teams', 'discord')),
+    kind TEXT COLLATE "C" NOT NULL CHECK (kind IN ('webhook', 'slack', 'teams', 'discord', 'email')),
     config TEXT COLLATE "C" NOT NULL,
     target TEXT COLLATE "C" NOT NULL,
     -- Deliveries that failed one after another.

@@ -4,7 +4,7 @@
 CREATE TABLE channels (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('webhook', 'slack', 'teams', 'discord')),
+    kind TEXT NOT NULL CHECK (kind IN ('webhook', 'slack', 'teams', 'discord', 'email')),
     config TEXT NOT NULL,
     target TEXT NOT NULL,
     -- Deliveries that failed one after another.

@@ -172,7 +172,10 @@ describe('data that is deleted', { concurrency: false }, () => {
     await page.goto(at('/settings/storage'));
     const row = page.getByRole('row').filter({ hasText: 'Restorable' });
     await inspect('the deletions');
+    // The page reads itself anew when it has its answer.
+    const read = page.waitForEvent('load');
     await row.getByRole('button', { name: /^Restore / }).click();
+    await read;
     await isBack();
     await page.goto(at('/settings/storage'));
     await page.getByRole('row').filter({ hasText: 'Restored' }).first().waitFor();

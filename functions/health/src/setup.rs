@@ -47,6 +47,7 @@ fn features(in_use: InUse, is_kept_by_variable: bool) -> Vec<Feature> {
         tags,
         markers,
         quarantine,
+        notifications,
         retention,
     } = in_use;
     [
@@ -55,7 +56,7 @@ fn features(in_use: InUse, is_kept_by_variable: bool) -> Vec<Feature> {
         ("locator-healing", locators, "Import callboardTest from callboard-reporter, or wrap your test with extendCallboard: locators are captured then."),
         ("clustering", clusters, "Nothing has failed yet: failures are grouped as they come."),
         ("diagnosis", false, "Diagnosis by a model is not part of this version."),
-        ("notifications", false, "Notifications are not part of this version."),
+        ("notifications", notifications, "Add a channel and subscribe it to events in Settings, Notifications."),
         ("scm", source_control, "Give a project a repository and a token in its settings."),
         ("tags", tags, "Give projects tags in their settings."),
         ("markers", markers, "Send a marker with each deployment: POST /api/projects/{id}/markers."),

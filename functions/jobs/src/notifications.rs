@@ -1,7 +1,6 @@
 //! Sends notifications.
 
 use callboard_integrations::{Failure, Notification, send};
-use callboard_platform::egress::UserUrl;
 use callboard_query::notifications::{self, Outcome as Answer, SendNotification};
 use callboard_store::jobs::Payload;
 use serde::{Deserialize, Serialize};
@@ -18,18 +17,17 @@ pub(crate) async fn send_notification(
     let Some(begun) = notifications::begin(&background, secrets, job.delivery, ctx.now()).await? else {
         return Ok(Outcome::Done);
     };
-    let client = UserUrl::new(ctx.state().config().egress_allow.clone());
     let sent = Notification {
         kind: begun.kind,
-        url: &begun.config.url,
+        address: &begun.config.address,
         secret: begun.config.secret.as_deref(),
         delivery: begun.id.get(),
         event: begun.event.as_str(),
         at: begun.at,
         message: &begun.message,
     };
-    let answer = match send(&client, &sent, ctx.now()).await {
-        Ok(status) => Answer { status: Some(status), error: None, retry_after_ms: None, is_final: true },
+    let answer = match send(ctx.state().config(), &sent, ctx.now()).await {
+        Ok(status) => Answer { status, error: None, retry_after_ms: None, is_final: true },
         Err(Failure { status, reason, retry_after_ms, is_final }) => {
             tracing::info!(delivery = begun.id.get(), status, reason, "a notification did not arrive");
             Answer { status, error: Some(reason), retry_after_ms, is_final }

@@ -4,14 +4,17 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use callboard_auth::RouteId;
+use callboard_auth::email_address::judge_address;
 use callboard_domain::ids::{ChannelId, DeliveryId};
 use callboard_domain::notifications::{ChannelKind, DeliveryState};
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReader, Visit};
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::Change;
+use callboard_platform::mail;
+use callboard_query::accounts::refusal::AccountRefusal;
 use callboard_query::notifications::{self, Channel, ChannelConfig, ChannelEdit, Delivery};
+use callboard_query::{Change, Context};
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -29,7 +32,7 @@ pub(crate) struct ChannelBody {
     /// What people call it, 1 to 80 characters.
     #[schema(example = "#releases")]
     name: Option<String>,
-    /// `webhook`, `slack`, `teams` or `discord`. It cannot be changed.
+    /// `webhook`, `slack`, `teams`, `discord` or `email`. It cannot be changed.
     #[schema(rename = "type", example = "slack")]
     kind: Option<String>,
     /// Where to.
@@ -43,26 +46,62 @@ pub(crate) struct ChannelBody {
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the body, which is read field by field")]
 pub(crate) struct ChannelConfigBody {
-    /// Address that messages are sent to.
+    /// Address that a webhook is sent to.
     url: Option<String>,
     /// Secret that signs what a webhook gets, up to 200 characters; null sends it unsigned.
     secret: Option<String>,
-    /// The same for Slack, Teams and Discord, whose addresses begin with https.
+    /// Address of an incoming webhook of Slack, Teams or Discord; it begins with https.
     webhook_url: Option<String>,
+    /// Address that mail is sent to: a confirmed one of an account, or one that `SERVICE_MAIL_ALLOW` names.
+    address: Option<String>,
 }
 
-/// Address and secret out of a configuration. Chats have an address with https and no secret.
-fn config(fields: &Fields, kind: Option<ChannelKind>) -> Result<(Option<String>, Change<String>), ApiError> {
+/// The field of `config` that holds the address of a channel.
+fn address_field(kind: ChannelKind) -> &'static str {
+    match kind {
+        ChannelKind::Webhook => "config.url",
+        ChannelKind::Email => "config.address",
+        ChannelKind::Slack | ChannelKind::Teams | ChannelKind::Discord => "config.webhookUrl",
+    }
+}
+
+/// Address and secret out of the configuration of a channel. Only webhooks have a secret.
+async fn config(
+    state: &AppState,
+    ctx: &Context,
+    fields: &Fields,
+    kind: ChannelKind,
+) -> Result<(Option<String>, Change<String>), ApiError> {
     let Some(config) = fields.object("config")?.into_value() else { return Ok((None, Change::Keep)) };
-    let chat = kind.filter(|kind| *kind != ChannelKind::Webhook);
-    let url = config.address("url", chat.is_some())?.into_value();
-    let webhook_url = config.address("webhookUrl", true)?.into_value();
     let secret = config.line("secret", MAX_SECRET_CHARS)?;
-    if let Some(kind) = chat.filter(|_| secret.value().is_some()) {
+    if kind != ChannelKind::Webhook && secret.value().is_some() {
         let text = format!("A channel of type {} has no secret; leave config.secret out.", kind.as_str());
         return Err(ApiError::invalid_field("secret", text));
     }
-    Ok((webhook_url.or(url), secret))
+    let address = if kind == ChannelKind::Email {
+        let address = config.text("address")?.into_value();
+        if let Some(address) = &address {
+            require_allowed(state, ctx, address).await?;
+        }
+        address
+    } else {
+        let url = config.address("url", kind.is_chat())?.into_value();
+        config.address("webhookUrl", true)?.into_value().or(url)
+    };
+    Ok((address, secret))
+}
+
+/// Fails unless notifications may be mailed to an address.
+async fn require_allowed(state: &AppState, ctx: &Context, address: &str) -> Result<(), ApiError> {
+    judge_address(address).map_err(|refused| ApiError::invalid_field("address", refused.to_string()))?;
+    let Some(mail) = state.config().mail.as_ref().filter(|_| mail::is_configured(state.config())) else {
+        return Err(AccountRefusal::SmtpNotConfigured.into());
+    };
+    if mail.allows(address) || notifications::is_confirmed_address(ctx, address).await? {
+        return Ok(());
+    }
+    let text = "Notifications are mailed only to confirmed addresses of accounts and to those that SERVICE_MAIL_ALLOW names.";
+    Err(ApiError::new(StatusCode::BAD_REQUEST, "address_not_allowed", text))
 }
 
 /// Channels, oldest first.
@@ -90,12 +129,13 @@ pub(crate) struct ChannelWritten {
 /// Creates a channel.
 ///
 /// # Errors
-/// 400 `missing_field`, `invalid_field`; 503 `secret_key_not_configured`.
+/// 400 `missing_field`, `invalid_field`, `address_not_allowed`; 503
+/// `secret_key_not_configured`, `smtp_not_configured`.
 #[utoipa::path(post, path = "/api/channels", tag = "settings", operation_id = "create_channel", request_body = ChannelBody,
     responses(
         (status = 201, body = ChannelWritten),
-        (status = 400, description = "`missing_field`, `invalid_field`"),
-        (status = 503, description = "`secret_key_not_configured`: SERVICE_SECRET_KEY is not set")
+        (status = 400, description = "`missing_field`, `invalid_field`, `address_not_allowed`"),
+        (status = 503, description = "`secret_key_not_configured`: SERVICE_SECRET_KEY is not set; `smtp_not_configured`")
     ))]
 pub(crate) async fn create(
     State(state): State<AppState>,
@@ -108,29 +148,28 @@ pub(crate) async fn create(
     let missing = |name: &str| ApiError::missing_fields(&[name]);
     let name = fields.line("name", MAX_NAME_CHARS)?.into_value().ok_or_else(|| missing("name"))?;
     let kind = fields.word("type", ChannelKind::WORDS, ChannelKind::parse)?.ok_or_else(|| missing("type"))?;
-    let (url, secret) = config(&fields, Some(kind))?;
-    let needed = if kind == ChannelKind::Webhook { "config.url" } else { "config.webhookUrl" };
-    let config = ChannelConfig { url: url.ok_or_else(|| missing(needed))?, secret: secret.into_value() };
+    let ctx = state.context(&site);
+    let (address, secret) = config(&state, &ctx, &fields, kind).await?;
+    let address = address.ok_or_else(|| missing(address_field(kind)))?;
+    let config = ChannelConfig { address, secret: secret.into_value() };
     let acting = visit.acting(&caller, state.now());
     let secrets = state.stored_secrets();
-    let channel =
-        notifications::create(&state.context(&site), acting, secrets, name.trim().to_owned(), kind, config)
-            .await?;
+    let channel = notifications::create(&ctx, acting, secrets, name.trim().to_owned(), kind, config).await?;
     Ok((StatusCode::CREATED, Json(ChannelWritten { success: true, channel })).into_response())
 }
 
 /// Changes a channel.
 ///
 /// # Errors
-/// 400 `no_fields`, `invalid_field`; 404 `channel_not_found`; 503
-/// `secret_key_not_configured`.
+/// 400 `no_fields`, `invalid_field`, `address_not_allowed`; 404
+/// `channel_not_found`; 503 `secret_key_not_configured`, `smtp_not_configured`.
 #[utoipa::path(patch, path = "/api/channels/{id}", tag = "settings", operation_id = "edit_channel",
     params(("id" = i64, Path, description = "Channel")), request_body = ChannelBody,
     responses(
         (status = 200, body = ChannelWritten),
-        (status = 400, description = "`no_fields`, `invalid_field`"),
+        (status = 400, description = "`no_fields`, `invalid_field`, `address_not_allowed`"),
         (status = 404, description = "`channel_not_found`"),
-        (status = 503, description = "`secret_key_not_configured`: SERVICE_SECRET_KEY is not set")
+        (status = 503, description = "`secret_key_not_configured`: SERVICE_SECRET_KEY is not set; `smtp_not_configured`")
     ))]
 pub(crate) async fn edit(
     State(state): State<AppState>,
@@ -141,16 +180,18 @@ pub(crate) async fn edit(
     fields: Fields,
 ) -> Result<Json<ChannelWritten>, ApiError> {
     fields.require_any(&["name", "config", "paused"])?;
-    let (url, secret) = config(&fields, None)?;
+    let ctx = state.context(&site);
+    let kind = notifications::channel(&ctx, id).await?.kind;
+    let (address, secret) = config(&state, &ctx, &fields, kind).await?;
     let wanted = ChannelEdit {
         name: fields.line("name", MAX_NAME_CHARS)?.into_value().map(|name| name.trim().to_owned()),
-        url,
+        address,
         secret,
         paused: fields.flag("paused")?,
     };
     let acting = visit.acting(&caller, state.now());
     let secrets = state.stored_secrets();
-    let channel = notifications::edit(&state.context(&site), acting, secrets, id, wanted).await?;
+    let channel = notifications::edit(&ctx, acting, secrets, id, wanted).await?;
     Ok(Json(ChannelWritten { success: true, channel }))
 }
 
@@ -259,8 +300,11 @@ pub(crate) struct DeliveryQueued {
 pub(crate) async fn retry(
     State(state): State<AppState>,
     site: Site,
+    caller: Caller,
+    visit: Visit,
     Path(id): Path<DeliveryId>,
 ) -> Result<Json<DeliveryQueued>, ApiError> {
-    let delivery = notifications::retry(&state.context(&site), id, state.now()).await?;
+    let acting = visit.acting(&caller, state.now());
+    let delivery = notifications::retry(&state.context(&site), acting, id).await?;
     Ok(Json(DeliveryQueued { delivery }))
 }

@@ -101,6 +101,8 @@ actions! {
     ChannelChanged = "channel.changed",
     /// A notification channel was deleted.
     ChannelDeleted = "channel.deleted",
+    /// A message of a channel was sent again.
+    DeliveryRepeated = "delivery.repeated",
     /// A subscription to notifications was created.
     SubscriptionCreated = "subscription.created",
     /// A subscription to notifications was changed.

@@ -16,6 +16,22 @@ words! {
         Teams = "teams",
         /// A webhook of Discord.
         Discord = "discord",
+        /// Mail to one address.
+        Email = "email",
+    }
+}
+
+impl ChannelKind {
+    /// Whether its recipient recognises a repeated delivery by its id, so that one that was cut off can be sent again.
+    #[must_use]
+    pub fn recognises_repeats(self) -> bool {
+        self == Self::Webhook
+    }
+
+    /// Whether its address is one of a chat: with https, and without a secret of its own.
+    #[must_use]
+    pub fn is_chat(self) -> bool {
+        matches!(self, Self::Slack | Self::Teams | Self::Discord)
     }
 }
 
@@ -109,10 +125,16 @@ pub struct Message {
 }
 
 /// How an address is shown to people: its host, and the last characters of a
-/// path that may be a secret.
+/// path that may be a secret; of a mail address the first character and the domain.
 #[must_use]
 pub fn masked_address(address: &str) -> String {
     const SHOWN: usize = 4;
+    if let Some((mailbox, domain)) = address.rsplit_once('@')
+        && !address.contains("://")
+    {
+        let first = mailbox.chars().next().unwrap_or('…');
+        return format!("{first}…@{domain}");
+    }
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let chars: Vec<char> = path.chars().collect();
@@ -133,6 +155,8 @@ mod tests {
         assert_eq!(slack, "hooks.example.com/…ijkl");
         assert_eq!(masked_address("https://example.com/secret"), "example.com/…");
         assert_eq!(masked_address("https://example.com"), "example.com/…");
+        assert_eq!(masked_address("releases@example.com"), "r…@example.com");
+        assert_eq!(masked_address("https://u@example.com/secret"), "u@example.com/…");
     }
 
     #[test]

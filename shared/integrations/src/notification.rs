@@ -2,10 +2,12 @@
 
 use callboard_domain::notifications::{ChannelKind, Message};
 use callboard_domain::time::Timestamp;
+use callboard_platform::config::Config;
 use callboard_platform::egress::{EgressError, UserUrl};
+use callboard_platform::mail::{self, MailError};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::chat::{discord, slack, teams};
 use crate::signature::signature;
@@ -21,8 +23,8 @@ const MAX_SHOWN_CHARS: usize = 200;
 pub struct Notification<'a> {
     /// Kind of channel.
     pub kind: ChannelKind,
-    /// Address of the channel.
-    pub url: &'a str,
+    /// Address of the channel: a URL, or a mail address.
+    pub address: &'a str,
     /// Secret that signs the request; webhooks only.
     pub secret: Option<&'a str>,
     /// Id of the delivery, the same at every attempt.
@@ -48,13 +50,57 @@ pub struct Failure {
     pub is_final: bool,
 }
 
-/// Sends a message. Returns the status of the answer.
+/// Sends a message. Returns the status of the answer; `None` for mail.
 ///
 /// # Errors
 /// [`Failure`], with a sentence that never contains the address.
-pub async fn send(client: &UserUrl, sent: &Notification<'_>, now: Timestamp) -> Result<u16, Failure> {
-    let body = body(sent).to_string().into_bytes();
-    let answer = client.send_once(Method::POST, sent.url, headers(sent, &body, now), body).await;
+pub async fn send(config: &Config, sent: &Notification<'_>, now: Timestamp) -> Result<Option<u16>, Failure> {
+    let body = match sent.kind {
+        ChannelKind::Email => return send_mail(config, sent, now).await.map(|()| None),
+        ChannelKind::Slack => slack::body(sent.message),
+        ChannelKind::Discord => discord::body(sent.message),
+        ChannelKind::Teams => teams::body(sent.message),
+        ChannelKind::Webhook => json!({
+            "id": sent.delivery,
+            "event": sent.event,
+            "payload": sent.message,
+            "timestamp": sent.at.to_iso(),
+        }),
+    };
+    post(config, sent, &body, now).await.map(Some)
+}
+
+async fn send_mail(config: &Config, sent: &Notification<'_>, now: Timestamp) -> Result<(), Failure> {
+    let key = format!("delivery:{}", sent.delivery);
+    mail::send_notification(config, sent.address, sent.message, &key, now).await.map_err(|error| {
+        // What the server said may contain the address.
+        let reason = match &error {
+            MailError::NotConfigured => {
+                "No mail server is set up; an administrator can set SERVICE_SMTP_URL, SERVICE_MAIL_FROM and SERVICE_SITE_URL."
+            }
+            MailError::Recipient => "The mail address is not valid.",
+            MailError::Message(_) => "The mail could not be put together.",
+            MailError::Refused(_) => "The mail server refused the message.",
+            MailError::Later(_) => "The mail server could not be reached, or asked to try again later.",
+        };
+        Failure {
+            status: error.smtp_code(),
+            reason: reason.to_owned(),
+            retry_after_ms: None,
+            is_final: error.is_final(),
+        }
+    })
+}
+
+async fn post(
+    config: &Config,
+    sent: &Notification<'_>,
+    body: &Value,
+    now: Timestamp,
+) -> Result<u16, Failure> {
+    let client = UserUrl::new(config.egress_allow.clone());
+    let body = body.to_string().into_bytes();
+    let answer = client.send_once(Method::POST, sent.address, headers(sent, &body, now), body).await;
     let answer = answer.map_err(|error| unreachable(&error))?;
     let status = answer.status.as_u16();
     if answer.status.is_success() {
@@ -81,20 +127,6 @@ pub async fn send(client: &UserUrl, sent: &Notification<'_>, now: Timestamp) -> 
         retry_after_ms: seconds.map(|seconds| seconds.saturating_mul(1_000)),
         is_final: !may_pass,
     })
-}
-
-fn body(sent: &Notification<'_>) -> serde_json::Value {
-    match sent.kind {
-        ChannelKind::Slack => slack::body(sent.message),
-        ChannelKind::Discord => discord::body(sent.message),
-        ChannelKind::Teams => teams::body(sent.message),
-        ChannelKind::Webhook => json!({
-            "id": sent.delivery,
-            "event": sent.event,
-            "payload": sent.message,
-            "timestamp": sent.at.to_iso(),
-        }),
-    }
 }
 
 fn headers(sent: &Notification<'_>, body: &[u8], now: Timestamp) -> HeaderMap {

@@ -15,7 +15,7 @@ statements! {
             WHERE r.reporter_version IS NOT NULL), \
         EXISTS (SELECT 1 FROM run_endpoints), EXISTS (SELECT 1 FROM locator_snapshots), EXISTS (SELECT 1 FROM failure_clusters), \
         EXISTS (SELECT 1 FROM projects WHERE scm_token IS NOT NULL), EXISTS (SELECT 1 FROM project_tags), \
-        EXISTS (SELECT 1 FROM markers), EXISTS (SELECT 1 FROM quarantine), \
+        EXISTS (SELECT 1 FROM markers), EXISTS (SELECT 1 FROM quarantine), EXISTS (SELECT 1 FROM subscriptions), \
         EXISTS (SELECT 1 FROM settings WHERE grp = 'retention') OR EXISTS (SELECT 1 FROM project_settings WHERE grp = 'retention')";
     /// Sets a value once; the first writer wins.
     CLAIM_VALUE = "INSERT INTO instance_state (key, value, updated_at) VALUES ($1, $2, $3) \
@@ -159,6 +159,8 @@ pub struct InUse {
     pub markers: bool,
     /// A test is or was set aside.
     pub quarantine: bool,
+    /// A channel is subscribed to events.
+    pub notifications: bool,
     /// Somebody said how long things are kept.
     pub retention: bool,
 }
@@ -179,6 +181,7 @@ pub async fn in_use(db: &Db) -> Result<InUse> {
         tags: r.flag()?,
         markers: r.flag()?,
         quarantine: r.flag()?,
+        notifications: r.flag()?,
         retention: r.flag()?,
     })
 }

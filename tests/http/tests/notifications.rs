@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use callboard_domain::time::Timestamp;
 use callboard_store::Backend;
-use callboard_test_support::{Client, Service, TestDatabase, for_each_backend};
+use callboard_test_support::{Client, MailServer, Service, TestDatabase, for_each_backend};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -122,6 +122,9 @@ async fn a_branch_that_turns_is_told_once(backend: Backend) {
     subscribe(client, channel, &turns, json!({ "defaultBranchOnly": true })).await;
     // A second subscription of the channel sends nothing twice.
     subscribe(client, channel, &turns, json!({})).await;
+    let features = client.json("/api/setup-status").await.expect("features");
+    let features = features["items"].as_array().expect("a list");
+    assert!(features.iter().any(|item| item["id"] == "notifications" && item["active"] == true));
 
     for (minutes, branch, status) in [
         (60, "main", "failed"),
@@ -268,6 +271,8 @@ async fn a_recipient_fails(backend: Backend) {
     let answer =
         client.post(&format!("/api/deliveries/{failed}/retry"), &json!({})).await.expect("an answer");
     assert_eq!(answer.status.as_u16(), 409, "it has arrived");
+    let audit = client.json("/api/audit?action=delivery.repeated").await.expect("a log");
+    assert_eq!(audit["items"][0]["detail"]["delivery"], failed, "{audit}");
 
     // Nothing is sent to an address that the service may not reach.
     let inside = json!({ "config": { "url": "http://169.254.169.254/latest/meta-data" } });
@@ -287,6 +292,96 @@ async fn a_recipient_fails(backend: Backend) {
 #[tokio::test]
 async fn a_delivery_that_fails_is_kept_and_can_be_sent_again() {
     for_each_backend(a_recipient_fails).await;
+}
+
+/// A service with a mail server that may mail to one domain.
+async fn mailing(backend: Backend) -> (Service, MailServer) {
+    let server = MailServer::start().await.expect("a mail server");
+    let url = server.url();
+    let settings = [
+        ("SERVICE_SECRET_KEY", KEY),
+        ("SERVICE_SMTP_URL", url.as_str()),
+        ("SERVICE_MAIL_FROM", "Callboard <tests@example.org>"),
+        ("SERVICE_SITE_URL", "https://tests.example.org"),
+        ("SERVICE_MAIL_ALLOW", "example.com"),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let database = TestDatabase::fresh(backend).await.expect("a database");
+    (Service::over(database, &settings).await.expect("a service"), server)
+}
+
+fn mail_channel(address: &str) -> Value {
+    json!({ "name": "releases", "type": "email", "config": { "address": address } })
+}
+
+async fn mail_is_sent(backend: Backend) {
+    let (service, server) = mailing(backend).await;
+    let client = service.client();
+    for (address, code) in [
+        ("somebody@example.net", "address_not_allowed"),
+        ("nobody", "invalid_field"),
+        ("a@example.com, b@example.com", "invalid_field"),
+    ] {
+        let answer = client.post("/api/channels", &mail_channel(address)).await.expect("an answer");
+        let error: Value = answer.json().expect("an error");
+        assert_eq!((answer.status.as_u16(), &error["code"]), (400, &json!(code)), "{address}: {error}");
+    }
+    let created = client.post_json("/api/channels", &mail_channel("releases@example.com")).await;
+    let created = created.expect("a channel");
+    assert_eq!(created["channel"]["target"], "r…@example.com");
+    let channel = created["channel"]["id"].as_i64().expect("an id");
+    let elsewhere = json!({ "config": { "address": "somebody@example.net" } });
+    let path = format!("/api/channels/{channel}");
+    let answer = client.send_json(Method::PATCH, &path, &elsewhere).await.expect("an answer");
+    assert_eq!(answer.status.as_u16(), 400, "an address is judged again when it changes");
+
+    subscribe(client, channel, &["run.failed"], json!({})).await;
+    let named = with(recent(&service, 5, "main", "failed"), json!({ "branch": "x\r\nBcc: all@example.com" }));
+    let run = submit(client, named).await;
+    settled(&service).await;
+    let mails = server.received();
+    assert_eq!(mails.len(), 1);
+    assert_eq!(mails[0].to, ["releases@example.com"]);
+    assert_eq!(mails[0].header("bcc"), None);
+    let subject = mails[0].header("subject").expect("a subject");
+    assert!(subject.contains("shop"), "{subject}");
+    // Long lines are folded with soft breaks, and `=` is encoded.
+    let content = mails[0].content.replace("=\r\n", "").replace("=3D", "=");
+    assert!(content.contains(&format!("https://tests.example.org/test-runs/{run}")), "{content}");
+
+    // Asked to come later, it comes later; a refusal is final.
+    let deliveries = format!("{path}/deliveries");
+    for (answer, state) in [("451 busy", "pending"), ("550 no such mailbox", "failed")] {
+        server.refuse(Some(answer));
+        client.post_json(&format!("{path}/test"), &json!({})).await.expect("queued");
+        settled(&service).await;
+        let log = client.json(&deliveries).await.expect("a log");
+        let tried = &log["items"][0];
+        assert_eq!(tried["state"], state, "{tried}");
+        let code: i64 = answer[..3].parse().expect("a code");
+        assert_eq!(tried["responseStatus"], code, "{tried}");
+        assert!(!tried.to_string().contains("releases@"), "{tried}");
+    }
+}
+
+#[tokio::test]
+async fn notifications_are_mailed_to_addresses_that_are_allowed() {
+    for_each_backend(mail_is_sent).await;
+}
+
+async fn no_mail_server(backend: Backend) {
+    let database = TestDatabase::fresh(backend).await.expect("a database");
+    let settings = vec![("SERVICE_SECRET_KEY".to_owned(), KEY.to_owned())];
+    let service = Service::over(database, &settings).await.expect("a service");
+    let answer = service.client().post("/api/channels", &mail_channel("a@example.com")).await;
+    let answer = answer.expect("an answer");
+    let error: Value = answer.json().expect("an error");
+    assert_eq!((answer.status.as_u16(), &error["code"]), (503, &json!("smtp_not_configured")));
+}
+
+#[tokio::test]
+async fn no_mail_is_promised_without_a_mail_server() {
+    for_each_backend(no_mail_server).await;
 }
 
 async fn no_key(backend: Backend) {

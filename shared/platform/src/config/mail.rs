@@ -1,5 +1,6 @@
 //! Mail: the server it goes through, and whom it is from.
 
+use callboard_domain::account::email_key;
 use lettre::message::Mailbox;
 use lettre::{AsyncSmtpTransport, Tokio1Executor};
 
@@ -25,6 +26,15 @@ pub const MAIL_FROM: Variable = Variable {
               sent only when `SERVICE_SITE_URL` is set too.",
 };
 
+/// `SERVICE_MAIL_ALLOW`
+pub const MAIL_ALLOW: Variable = Variable {
+    name: "SERVICE_MAIL_ALLOW",
+    kind: Kind::Words,
+    default: Value::Unset,
+    meaning: "Whom notifications may be mailed to besides confirmed addresses of accounts: addresses and domains, such as \
+              `releases@example.org, example.com`.",
+};
+
 /// How mail is sent.
 #[derive(Debug, Clone)]
 pub struct MailConfig {
@@ -32,13 +42,25 @@ pub struct MailConfig {
     pub smtp_url: Secret,
     /// Whom mails are from.
     pub from: Mailbox,
+    /// Addresses and domains that notifications may be mailed to, in lower case.
+    pub allowed: Vec<String>,
     /// Whether a password would cross a network unencrypted.
     pub is_password_exposed: bool,
 }
 
+impl MailConfig {
+    /// Whether notifications may be mailed to an address that belongs to no account.
+    #[must_use]
+    pub fn allows(&self, address: &str) -> bool {
+        let key = email_key(address);
+        let Some((_, domain)) = key.rsplit_once('@') else { return false };
+        self.allowed.iter().any(|entry| *entry == key || entry == domain)
+    }
+}
+
 /// The variables of this part, in the order of the table.
-pub(super) fn variables() -> [Variable; 2] {
-    [SMTP_URL, MAIL_FROM]
+pub(super) fn variables() -> [Variable; 3] {
+    [SMTP_URL, MAIL_FROM, MAIL_ALLOW]
 }
 
 pub(super) fn read(reader: &Reader) -> Option<MailConfig> {
@@ -76,7 +98,8 @@ pub(super) fn read(reader: &Reader) -> Option<MailConfig> {
         let is_encrypted = url.scheme() == "smtps" || url.query_pairs().any(|(name, _)| name == "tls");
         url.password().is_some() && !is_local && !is_encrypted
     });
-    Some(MailConfig { smtp_url: Secret::new(&url), from: from?, is_password_exposed })
+    let allowed = reader.words(&MAIL_ALLOW).iter().map(|entry| email_key(entry)).collect();
+    Some(MailConfig { smtp_url: Secret::new(&url), from: from?, allowed, is_password_exposed })
 }
 
 #[cfg(test)]
@@ -104,6 +127,22 @@ mod tests {
         let exposed = config(&[("SERVICE_SMTP_URL", "smtp://u:p4ss@mail.example.org"), from]).unwrap();
         assert_eq!(exposed.warnings.len(), 1);
         assert!(config(&[from]).unwrap().mail.is_none());
+    }
+
+    #[test]
+    fn notifications_are_mailed_to_the_addresses_and_domains_that_are_named() {
+        let config = config(&[
+            ("SERVICE_SMTP_URL", "smtp://localhost:1025"),
+            ("SERVICE_MAIL_FROM", "tests@example.org"),
+            ("SERVICE_MAIL_ALLOW", "Releases@example.org, example.com"),
+        ]);
+        let mail = config.unwrap().mail.unwrap();
+        for address in ["releases@example.org", "RELEASES@EXAMPLE.ORG", "anybody@example.com"] {
+            assert!(mail.allows(address), "{address}");
+        }
+        for address in ["ada@example.org", "ada@sub.example.com", "example.com", "ada@notexample.com", ""] {
+            assert!(!mail.allows(address), "{address}");
+        }
     }
 
     #[test]

@@ -2,20 +2,24 @@
 //! value loses its control characters, shows what would reorder it, and is
 //! escaped here.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use callboard_auth::Origin;
 use callboard_domain::bidi::visible;
+use callboard_domain::notifications::Message;
 
 use super::About;
 
 /// Longest value that is shown, characters.
 const MAX_VALUE_CHARS: usize = 120;
+/// Longest line of a notification, characters.
+const MAX_LINE_CHARS: usize = 300;
 
 /// A mail before it is text or HTML.
 #[derive(Debug)]
 pub(super) struct Letter {
-    subject: &'static str,
+    subject: Cow<'static, str>,
     parts: Vec<Part>,
 }
 
@@ -43,7 +47,7 @@ impl Letter {
             "If this wasn't you, reset your password now and contact an administrator.".to_owned();
         Some(match about {
             About::VerifyEmail { username, token } => Self {
-                subject: "Confirm your email address",
+                subject: "Confirm your email address".into(),
                 parts: vec![
                     Part::Says(format!("This email address was added to the account {}.", shown(username))),
                     Part::Link("Confirm email address", link("/verify", token)?),
@@ -52,7 +56,7 @@ impl Letter {
                 ],
             },
             About::ResetPassword { username, token } => Self {
-                subject: "Reset your password",
+                subject: "Reset your password".into(),
                 parts: vec![
                     Part::Says(format!(
                         "We received a request to reset the password of the account {}.",
@@ -64,7 +68,7 @@ impl Letter {
                 ],
             },
             About::Invite { username, invited_by, token } => Self {
-                subject: "You're invited to Callboard",
+                subject: "You're invited to Callboard".into(),
                 parts: vec![
                     Part::Says(match invited_by {
                         Some(name) => format!(
@@ -89,10 +93,10 @@ impl Letter {
                     parts.push(Part::Lists(api_keys.iter().map(|key| shown(key)).collect()));
                 }
                 parts.push(Part::Says(unexpected));
-                Self { subject: "Your password was changed", parts }
+                Self { subject: "Your password was changed".into(), parts }
             }
             About::EmailChanged { username } => Self {
-                subject: "Your email address was changed",
+                subject: "Your email address was changed".into(),
                 parts: vec![
                     Part::Says(format!("The email address of the account {} was changed.", shown(username))),
                     Part::Says("You will no longer receive emails about it at this address.".to_owned()),
@@ -100,7 +104,7 @@ impl Letter {
                 ],
             },
             About::OauthLinked { username, provider } => Self {
-                subject: "Sign-in provider linked",
+                subject: "Sign-in provider linked".into(),
                 parts: vec![
                     Part::Says(format!(
                         "You can now sign in to the account {} with {}.",
@@ -111,7 +115,7 @@ impl Letter {
                 ],
             },
             About::OauthUnlinked { username } => Self {
-                subject: "Sign-in provider unlinked",
+                subject: "Sign-in provider unlinked".into(),
                 parts: vec![
                     Part::Says(format!(
                         "The account {} is no longer linked to a sign-in provider.",
@@ -123,9 +127,24 @@ impl Letter {
         })
     }
 
-    /// The subject: always one of the sentences above, never a value.
-    pub(super) const fn subject(&self) -> &'static str {
-        self.subject
+    /// The letter of a notification. Links lead to the public address only.
+    pub(super) fn notification(message: &Message, site: &Origin) -> Self {
+        let headline = line(&message.headline, MAX_LINE_CHARS);
+        let mut parts = vec![Part::Says(headline.clone())];
+        if !message.facts.is_empty() {
+            parts.push(Part::Lists(message.facts.iter().map(|fact| line(fact, MAX_LINE_CHARS)).collect()));
+        }
+        let site = site.to_string();
+        if message.url.strip_prefix(&site).is_some_and(|path| path.starts_with('/')) {
+            parts.push(Part::Link("Open in Callboard", message.url.clone()));
+        }
+        parts.push(Part::Link("Change what is sent here", format!("{site}/settings/notifications")));
+        Self { subject: headline.into(), parts }
+    }
+
+    /// The subject, one line.
+    pub(super) fn subject(&self) -> &str {
+        &self.subject
     }
 
     /// The plain text.
@@ -165,7 +184,7 @@ impl Letter {
                 }
             };
         }
-        let title = escaped(self.subject);
+        let title = escaped(&self.subject);
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head>\n\
              <body>\n{body}<p>Callboard</p>\n</body></html>\n"
@@ -175,9 +194,13 @@ impl Letter {
 
 /// A value as it may stand in a sentence: one line, not too long.
 fn shown(value: &str) -> String {
-    let value = value.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_VALUE_CHARS);
-    let line = visible(&value.collect::<String>()).into_owned();
-    format!("\u{201c}{}\u{201d}", line.trim())
+    format!("\u{201c}{}\u{201d}", line(value, MAX_VALUE_CHARS))
+}
+
+/// A text as one line.
+fn line(text: &str, max_chars: usize) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(max_chars).collect();
+    visible(&text).trim().to_owned()
 }
 
 fn escaped(text: &str) -> String {
@@ -237,6 +260,29 @@ mod tests {
                 assert!(written.contains("ada⟦U+202E⟧nimda") && !written.contains('\u{202e}'), "{written}");
             }
         }
+    }
+
+    #[test]
+    fn a_notification_is_text_and_its_subject_one_line() {
+        let message = Message {
+            headline: NASTY.to_owned(),
+            facts: vec![NASTY.to_owned()],
+            url: "https://elsewhere.example.org/test-runs/7".to_owned(),
+            project_id: None,
+            project_name: None,
+            run_id: None,
+            status: None,
+            branch: None,
+            environment: None,
+            cluster_id: None,
+            test_case_id: None,
+        };
+        let letter = Letter::notification(&message, &site());
+        assert!(!letter.subject().contains(['\r', '\n']), "{}", letter.subject());
+        assert!(!letter.html().contains("<script"));
+        let text = letter.text();
+        assert!(text.lines().all(|line| !line.starts_with("Bcc:")), "{text}");
+        assert!(!text.contains("elsewhere.example.org"), "{text}");
     }
 
     #[test]

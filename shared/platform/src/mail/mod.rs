@@ -1,11 +1,12 @@
-//! Mail: what is sent to whom ([`Mail`]), and how. Only handlers of jobs call
-//! [`send`]: a request enqueues, so that it neither waits for a mail server
+//! Mail: what is sent to whom ([`Mail`], [`send_notification`]), and how. Only
+//! handlers of jobs send: a request enqueues, so that it neither waits for a mail server
 //! nor tells by its time whether a mail is sent.
 
 mod letter;
 
 use std::time::{Duration, SystemTime};
 
+use callboard_domain::notifications::Message as Notification;
 use callboard_domain::time::Timestamp;
 use lettre::message::header::{Header, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
@@ -128,6 +129,15 @@ impl MailError {
     pub const fn is_final(&self) -> bool {
         !matches!(self, Self::Later(_))
     }
+
+    /// The reply code of the mail server, if it answered.
+    #[must_use]
+    pub fn smtp_code(&self) -> Option<u16> {
+        match self {
+            Self::Refused(error) | Self::Later(error) => error.status().map(u16::from),
+            Self::NotConfigured | Self::Recipient | Self::Message(_) => None,
+        }
+    }
 }
 
 /// Sends a mail. `key` names it: the same mail sent twice after a crash
@@ -136,9 +146,34 @@ impl MailError {
 /// # Errors
 /// [`MailError`].
 pub async fn send(config: &Config, mail: &Mail, key: &str, now: Timestamp) -> Result<(), MailError> {
-    let settings = config.mail.as_ref().ok_or(MailError::NotConfigured)?;
-    let to: Address = mail.to.parse().map_err(|_| MailError::Recipient)?;
     let letter = Letter::about(&mail.about, config.site_url.as_ref()).ok_or(MailError::NotConfigured)?;
+    deliver(config, &mail.to, &letter, key, now).await
+}
+
+/// Sends a notification to an address. `key` names it, as in [`send`].
+///
+/// # Errors
+/// [`MailError`].
+pub async fn send_notification(
+    config: &Config,
+    to: &str,
+    message: &Notification,
+    key: &str,
+    now: Timestamp,
+) -> Result<(), MailError> {
+    let site = config.site_url.as_ref().ok_or(MailError::NotConfigured)?;
+    deliver(config, to, &Letter::notification(message, site), key, now).await
+}
+
+async fn deliver(
+    config: &Config,
+    to: &str,
+    letter: &Letter,
+    key: &str,
+    now: Timestamp,
+) -> Result<(), MailError> {
+    let settings = config.mail.as_ref().ok_or(MailError::NotConfigured)?;
+    let to: Address = to.parse().map_err(|_| MailError::Recipient)?;
     let domain = settings.from.email.domain();
     let millis = Duration::from_millis(u64::try_from(now.millis()).unwrap_or_default());
     let message = Message::builder()
@@ -146,7 +181,7 @@ pub async fn send(config: &Config, mail: &Mail, key: &str, now: Timestamp) -> Re
         .to(Mailbox::new(None, to))
         .subject(letter.subject())
         .date(SystemTime::UNIX_EPOCH + millis)
-        .message_id(Some(format!("<{}@{domain}>", name_of(key, &letter))))
+        .message_id(Some(format!("<{}@{domain}>", name_of(key, letter))))
         .header(AutoSubmitted)
         .multipart(MultiPart::alternative_plain_html(letter.text(), letter.html()))?;
     // An address was accepted at the start.

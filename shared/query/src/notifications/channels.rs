@@ -1,11 +1,13 @@
 //! Channels of the installation.
 
 use callboard_auth::sealed::{Place, SecretUnusable, StoredSecrets};
+use callboard_domain::account::email_key;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::ChannelId;
 use callboard_domain::notifications::{ChannelKind, masked_address};
 use callboard_domain::time::Timestamp;
 use callboard_store::Session;
+use callboard_store::accounts::users;
 use callboard_store::boxed;
 use callboard_store::notifications::channels::{self, ChannelRow};
 use serde::{Deserialize, Serialize};
@@ -22,8 +24,8 @@ const RESEALED_AT_ONCE: i64 = 100;
 /// What a channel needs in order to send. It is stored sealed and never shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelConfig {
-    /// Address that messages are sent to.
-    pub url: String,
+    /// Where messages are sent to: a URL, or a mail address.
+    pub address: String,
     /// Secret that signs them; webhooks only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
@@ -38,13 +40,13 @@ pub struct Channel {
     /// What people call it.
     #[schema(example = "#releases")]
     pub name: String,
-    /// `webhook`, `slack`, `teams` or `discord`.
+    /// `webhook`, `slack`, `teams`, `discord` or `email`.
     #[serde(rename = "type")]
-    #[schema(example = "slack")]
-    pub kind: &'static str,
+    #[schema(value_type = String, example = "slack")]
+    pub kind: ChannelKind,
     /// Whether it belongs to the installation; always true.
     pub is_global: bool,
-    /// Host of its address and the last characters of the path.
+    /// Host of its address and the last characters of the path, or the domain of a mail address.
     #[schema(example = "hooks.slack.com/…x7Qa")]
     pub target: String,
     /// Whether nothing is sent: after 20 failed deliveries in a row, or because a person paused it.
@@ -64,7 +66,7 @@ impl Channel {
         Self {
             id: row.id.get(),
             name: row.name,
-            kind: row.kind.as_str(),
+            kind: row.kind,
             is_global: true,
             target: row.target,
             paused: row.paused_at.is_some(),
@@ -80,8 +82,8 @@ impl Channel {
 pub struct ChannelEdit {
     /// What people call it.
     pub name: Option<String>,
-    /// Address that messages are sent to.
-    pub url: Option<String>,
+    /// Where messages are sent to.
+    pub address: Option<String>,
     /// Secret that signs them.
     pub secret: Change<String>,
     /// Whether nothing is sent.
@@ -100,6 +102,18 @@ fn sealed(secrets: &StoredSecrets, id: ChannelId, config: &ChannelConfig) -> Res
 pub(super) fn opened(secrets: &StoredSecrets, row: &ChannelRow) -> Result<ChannelConfig> {
     let plain = secrets.open(&place(row.id), &row.config)?;
     serde_json::from_str(&plain).map_err(|_| SecretUnusable::UnknownForm.into())
+}
+
+/// Whether an active account has proven that a mail address is its own.
+///
+/// # Errors
+/// [`QueryError::Store`].
+#[boxed]
+pub async fn is_confirmed_address(ctx: &Context, address: &str) -> Result<bool> {
+    let user = users::by_email(&mut ctx.store.db().read().await?, &email_key(address)).await?;
+    Ok(user.is_some_and(|user| {
+        user.disabled_at.is_none() && user.email.is_some_and(|email| email.verified_at.is_some())
+    }))
 }
 
 /// Channels, oldest first.
@@ -143,7 +157,7 @@ pub async fn create(
         name,
         kind,
         config: sealed(secrets, id, &config)?,
-        target: masked_address(&config.url),
+        target: masked_address(&config.address),
         failures: 0,
         paused_at: None,
         last_error: None,
@@ -169,14 +183,14 @@ pub async fn edit(
 ) -> Result<Channel> {
     let mut session = ctx.store.db().begin().await?;
     let mut row = required(&mut session, id).await?;
-    let ChannelEdit { name, url, secret, paused } = wanted;
+    let ChannelEdit { name, address, secret, paused } = wanted;
     row.name = name.unwrap_or(row.name);
-    if url.is_some() || !secret.is_keep() {
+    if address.is_some() || !secret.is_keep() {
         let mut config = opened(secrets, &row)?;
-        config.url = url.unwrap_or(config.url);
+        config.address = address.unwrap_or(config.address);
         config.secret = secret.applied_to(config.secret);
         row.config = sealed(secrets, id, &config)?;
-        row.target = masked_address(&config.url);
+        row.target = masked_address(&config.address);
     }
     match paused {
         Some(true) => row.paused_at = row.paused_at.or(Some(acting.now)),

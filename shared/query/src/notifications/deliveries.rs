@@ -2,10 +2,11 @@
 //!
 //! State `sending` is committed before the call. A process that finds a
 //! delivery in that state follows one that ended in the middle of the call:
-//! webhooks are sent again under the same delivery id, chats are not, because
-//! their recipients cannot tell a repetition.
+//! webhooks are sent again under the same delivery id, chats and mails are not,
+//! because their recipients cannot tell a repetition.
 
 use callboard_auth::sealed::StoredSecrets;
+use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ChannelId, DeliveryId};
 use callboard_domain::notifications::{ChannelKind, DeliveryState, Message, NotificationEvent};
 use callboard_domain::time::Timestamp;
@@ -179,7 +180,8 @@ async fn enqueue(
 ///
 /// # Errors
 /// [`QueryError::NotFound`]; [`AdministrationRule::DeliveryNotFailed`].
-pub async fn retry(ctx: &Context, id: DeliveryId, now: Timestamp) -> Result<Delivery> {
+pub async fn retry(ctx: &Context, acting: Acting<'_>, id: DeliveryId) -> Result<Delivery> {
+    let now = acting.now;
     let mut session = ctx.store.db().begin().await?;
     let row = deliveries::lock(&mut session, id).await?;
     let mut row = row.ok_or_else(|| QueryError::not_found(Entity::Delivery, id))?;
@@ -191,7 +193,11 @@ pub async fn retry(ctx: &Context, id: DeliveryId, now: Timestamp) -> Result<Deli
     deliveries::save(&mut session, &row).await?;
     // Attempts go on counting, so the key is new.
     enqueue(&mut session, id, row.attempts.max(1) * 1_000 + now.millis() % 1_000, now, now).await?;
+    let detail = json!({ "event": row.event, "delivery": id });
+    let target = ("channel", row.channel.get());
+    let recorded = acting.record(&mut session, AuditAction::DeliveryRepeated, target, None, detail).await?;
     session.commit().await?;
+    recorded.committed();
     Ok(Delivery::from_row(row))
 }
 
@@ -228,7 +234,7 @@ pub async fn begin(
     let Some(mut row) = deliveries::lock(&mut session, id).await? else { return Ok(None) };
     let Some(channel) = channels::get(&mut session, row.channel).await? else { return Ok(None) };
     let was_cut_off = row.state == DeliveryState::Sending;
-    if was_cut_off && channel.kind != ChannelKind::Webhook {
+    if was_cut_off && !channel.kind.recognises_repeats() {
         row.state = DeliveryState::Unknown;
         row.error =
             Some("The service stopped while it was sending; the message may have arrived.".to_owned());

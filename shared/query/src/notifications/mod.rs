@@ -11,7 +11,9 @@ mod message;
 mod subscriber;
 mod subscriptions;
 
-pub use channels::{Channel, ChannelConfig, ChannelEdit, channel, create, delete, edit, list, rotate};
+pub use channels::{
+    Channel, ChannelConfig, ChannelEdit, channel, create, delete, edit, is_confirmed_address, list, rotate,
+};
 pub use deliveries::{
     Begun, Delivery, Outcome, SendNotification, begin, deliveries, finish, purge_deliveries, retry, send_test,
 };

@@ -11,6 +11,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_http::{ApiError, AppState};
+use callboard_platform::mail;
 use callboard_query::notifications::{self, Channel, Delivery, Subscription};
 use callboard_query::project_names::{self, Choice};
 use serde::Serialize;
@@ -42,12 +43,17 @@ fn event_label(word: &str) -> &'static str {
     }
 }
 
-fn kind_label(word: &str) -> &'static str {
-    match ChannelKind::parse(word) {
-        Some(ChannelKind::Slack) => "Slack",
-        Some(ChannelKind::Teams) => "Microsoft Teams",
-        Some(ChannelKind::Discord) => "Discord",
-        Some(ChannelKind::Webhook) | None => "Webhook",
+/// Kinds in the order they are offered.
+const KINDS: [ChannelKind; 5] =
+    [ChannelKind::Slack, ChannelKind::Teams, ChannelKind::Discord, ChannelKind::Email, ChannelKind::Webhook];
+
+const fn kind_label(kind: ChannelKind) -> &'static str {
+    match kind {
+        ChannelKind::Slack => "Slack",
+        ChannelKind::Teams => "Microsoft Teams",
+        ChannelKind::Discord => "Discord",
+        ChannelKind::Email => "Email",
+        ChannelKind::Webhook => "Webhook",
     }
 }
 
@@ -97,6 +103,8 @@ struct NotificationsPage {
     tabs: SettingsTabs,
     /// Whether an address can be stored at all.
     keeps_secrets: bool,
+    /// Whether mail can be sent.
+    sends_mail: bool,
     channels: Vec<Channel>,
     subscriptions: Vec<SubscriptionRow>,
     projects: Vec<Choice>,
@@ -138,6 +146,7 @@ pub(crate) async fn notifications(
         shell: shell.under("Settings", "/settings").here("Notifications"),
         tabs: SettingsTabs::new(&visit, SettingsTab::Notifications),
         keeps_secrets: !state.config().secret_keys.is_empty(),
+        sends_mail: mail::is_configured(state.config()),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         subscriptions: found
             .items
