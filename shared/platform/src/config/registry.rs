@@ -1,5 +1,5 @@
 //! The registry of configuration: every variable with its type, default,
-//! bounds and a sentence. The README's table is printed from it, and a
+//! bounds and a sentence. `docs/reference/configuration.md` is printed from it, and a
 //! variable that nothing reads fails a test.
 
 use std::fmt::Write as _;
@@ -504,7 +504,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// The table of the README, in Markdown.
+/// The table of `docs/reference/configuration.md`, in Markdown.
 #[must_use]
 pub fn markdown_table() -> String {
     let mut table = String::from("| Variable | Default | Accepted | Meaning |\n|---|---|---|---|\n");
