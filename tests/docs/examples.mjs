@@ -4,11 +4,11 @@
 // `<!-- run -->` before a block runs it; `exit=1` and `expect="<regular expression>"` say how it ends and what it
 // prints. `<!-- service: stop -->` and `<!-- service: start -->` stand for what the reader does in between,
 // `<!-- check command="…" expect="…" -->` prepares or checks something unseen.
-// `<!-- packed-reporter -->` replaces a block that installs from the network.
+// `<!-- file: name -->` writes the block to a file. `<!-- packed-reporter -->` replaces a block that installs from the network.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -28,7 +28,7 @@ const BLOCK_MS = 60_000;
 const REQUIRED = ['docs/quickstart.md', 'docs/operate/backup.md', 'docs/operate/upgrade.md', 'docs/guides/api.md'];
 const pages = readdirSync(path.join(root, 'docs'), { recursive: true })
   .map((name) => path.posix.join('docs', name.split(path.sep).join('/')))
-  .filter((name) => name.endsWith('.md') && directivesOf(path.join(root, name)).some((found) => found.kind === 'run'))
+  .filter((name) => name.endsWith('.md') && directivesOf(path.join(root, name)).length > 0)
   .sort();
 
 test('the pages that promise runnable blocks have some', () => {
@@ -50,7 +50,7 @@ function freePort() {
 // What a reader's shell has: neither our settings nor the variables of a CI system.
 function plainEnvironment(bin) {
   const kept = ['HOME', 'LANG', 'TMPDIR', 'USER', 'SSL_CERT_FILE'].filter((name) => process.env[name] !== undefined);
-  return { ...Object.fromEntries(kept.map((name) => [name, process.env[name]])), PATH: `${bin}:${process.env.PATH}` };
+  return { ...Object.fromEntries(kept.map((name) => [name, process.env[name]])), PATH: `${bin}:${process.env.PATH}`, ROOT: root };
 }
 
 class Service {
@@ -118,6 +118,7 @@ for (const page of pages) {
         if (kind === 'service:stop') await service.stop();
         else if (kind === 'service:start') await service.start();
         else if (kind === 'packed-reporter') installPackedReporter(where);
+        else if (kind.startsWith('file:')) writeFileSync(path.join(where, kind.slice('file:'.length)), code);
         else {
           assert.ok(code !== undefined, `${page}:${number}: no block follows`);
           const script = `set -o pipefail\ntrap 'pwd >${place}' EXIT\n${options.exit === undefined ? 'set -e\n' : ''}${adapted(code)}\n`;

@@ -48,7 +48,7 @@ export function linksOf(file) {
 export function directivesOf(file) {
   const lines = linesOf(file);
   return lines.flatMap(({ number, text, isCode }, index) => {
-    const found = isCode ? null : /^\s*<!--\s*(run|check|packed-reporter|service:\s*\w+)(.*?)-->\s*$/.exec(text);
+    const found = isCode ? null : /^\s*<!--\s*(run|check|packed-reporter|service:\s*\w+|file:\s*[\w.-]+)(.*?)-->\s*$/.exec(text);
     if (!found) return [];
     const options = Object.fromEntries(
       [...found[2].matchAll(/(\w+)=(?:"((?:[^"\\]|\\.)*)"|(\S+))/g)].map(([, key, quoted, plain]) =>
