@@ -94,6 +94,22 @@ test('files that the architecture names by their crate exist', () => {
   assert.deepEqual(found, []);
 });
 
+test('crates depend only on those above them in the architecture', () => {
+  const rows = [...readFileSync(path.join(root, 'docs/dev/ARCHITECTURE.md'), 'utf8').matchAll(/^\| `shared\/([a-z]+)` \|.*\|.*\|$/gm)]
+    .map((found) => found[1]);
+  assert.deepEqual([...rows].sort(), readdirSync(path.join(root, 'shared')).sort(), 'crates of the table');
+  let seen = 0;
+  const found = rows.flatMap((crate, index) => {
+    const manifest = readFileSync(path.join(root, 'shared', crate, 'Cargo.toml'), 'utf8');
+    const dependencies = /^\[dependencies\]$([\s\S]*?)(?=^\[|$(?![\s\S]))/m.exec(manifest)?.[1] ?? '';
+    const names = [...dependencies.matchAll(/^callboard-([a-z]+)\b/gm)].map((match) => match[1]);
+    seen += names.length;
+    return names.filter((name) => !rows.slice(0, index).includes(name)).map((name) => `${crate} depends on ${name}`);
+  });
+  assert.ok(seen > 20, `only ${seen} dependencies were found`);
+  assert.deepEqual(found, []);
+});
+
 test('make commands exist', () => {
   const targets = new Set([...readFileSync(path.join(root, 'Makefile'), 'utf8').matchAll(/^([a-z-]+):/gm)].map((found) => found[1]));
   const found = withTemplates.flatMap((page) => readFileSync(path.join(root, page), 'utf8').split('\n').flatMap((text, index) =>
