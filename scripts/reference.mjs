@@ -1,5 +1,6 @@
 // Checks that the reference lists what the code has: every setting of `shared/platform/src/config`, every error code
-// of the sources and of `infra/openapi.json`, every command of `callboard`. Prints what is missing or unknown.
+// of the sources and of `infra/openapi.json`, every command of `callboard`, every option of the reporter. Prints what
+// is missing or unknown.
 //   node scripts/reference.mjs
 
 import { readFileSync, readdirSync } from 'node:fs';
@@ -56,6 +57,17 @@ export function commands() {
   return new Set(names.map((name) => name.replace(/(?!^)([A-Z])/g, '-$1').toLowerCase()));
 }
 
+// Options and variables of the reporter.
+export function reporterOptions() {
+  const source = read('reporter/src/options.ts');
+  const body = /export interface CallboardReporterOptions \{([\s\S]*?)\n\}/.exec(source)[1];
+  return {
+    options: new Set(all(body, /^ {2}([a-zA-Z]+)\??:/gm)),
+    // `SERVICE_CAPTURE` is set by the reporter itself, for its fixtures in Playwright's workers.
+    variables: new Set(all(source, /'(SERVICE_[A-Z_]+)'/g).filter((name) => name !== 'SERVICE_CAPTURE')),
+  };
+}
+
 function firstCells(page) {
   return new Set(all(read(page), /^\| `([^`]+)` \|/gm));
 }
@@ -77,6 +89,11 @@ export function differences() {
       if (!listed.includes(status)) found.push(`${errors}: ${code} is answered with ${status} too`);
     }
   }
+  const reporter = 'reporter/README.md';
+  const { options, variables } = reporterOptions();
+  const rows = all(/## Options([\s\S]*?)\n## /.exec(read(reporter))[1], /^\| (`[^|]+\|[^|]+\|)/gm).join('\n');
+  compare(reporter, 'option', options, new Set(all(rows, /`([a-z][a-zA-Z]+)`/g)));
+  compare(reporter, 'variable', variables, new Set(all(rows, /`(SERVICE_[A-Z_]+)`/g)));
   const cli = 'docs/reference/cli.md';
   compare(cli, 'command', new Set([...commands()].map((name) => `callboard ${name}`)),
     new Set([...firstCells(cli)].filter((name) => name.startsWith('callboard ')).map((name) => name.split(' ').slice(0, 2).join(' '))));

@@ -88,7 +88,7 @@ test('sentences are short', () => {
   assert.deepEqual(found, []);
 });
 
-test('the reference lists the settings, error codes and commands of the code', () => {
+test('the reference lists the settings, error codes, commands and options of the code', () => {
   assert.deepEqual(differences(), []);
 });
 
