@@ -65,7 +65,7 @@ test('the documents use the words of the field', () => {
   assert.deepEqual(found, []);
 });
 
-test('the templates of pages and mails use the words of the field', () => {
+test('the templates of pages use the words of the field', () => {
   const templates = inside('functions', '.html');
   assert.ok(templates.length > 50, 'the templates are not found');
   const blank = (match) => match.replace(/[^\n]/g, '');
