@@ -1,6 +1,6 @@
 # Every command of this repository. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run assets demo test screenshots weigh lint deny bench eval functions routes
+.PHONY: help run assets demo test docs screenshots weigh lint deny bench eval functions routes
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ assets: ## Fetch what is compiled in but not ours: the trace viewer
 
 test: ## Install what the tests need and run all of them
 	@scripts/test.sh
+
+docs: ## Check the documents and run their examples; needs a build of service and reporter
+	@scripts/docs.sh
 
 screenshots: ## Picture of every page, both themes and two widths, into target/screenshots/
 	@scripts/screenshots.sh $(ARGS)

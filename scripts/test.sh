@@ -100,6 +100,11 @@ if passed_aside "$reporter"; then
   fi
   step "Tests of the reporter" npm --prefix reporter test || true
 fi
+if $built && $has_reporter; then
+  step "Documents are true" scripts/docs.sh || true
+else
+  fail_step "Documents are true" "not run, see above"
+fi
 collect
 
 if $built && $has_server && $has_reporter && passed_aside "$browser" && passed_aside "$end_to_end" && passed_aside "$agents"; then

@@ -8,16 +8,16 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn the_readme_lists_every_variable() {
-    let readme = read("README.md");
-    let table = readme
+fn the_reference_lists_every_setting() {
+    let page = read("docs/reference/configuration.md");
+    let table = page
         .split("<!-- configuration:begin -->")
         .nth(1)
         .and_then(|rest| rest.split("<!-- configuration:end -->").next());
-    let table = table.expect("the README marks its configuration table").trim();
+    let table = table.expect("the page marks its table").trim();
     assert_eq!(
         table,
         registry::markdown_table().trim(),
-        "paste what `callboard config` prints into README.md"
+        "paste what `callboard config` prints into docs/reference/configuration.md"
     );
 }

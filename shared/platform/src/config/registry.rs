@@ -1,5 +1,5 @@
 //! The registry of configuration: every variable with its type, default,
-//! bounds and a sentence. The README's table is printed from it, and a
+//! bounds and a sentence. `docs/reference/configuration.md` is printed from it, and a
 //! variable that nothing reads fails a test.
 
 use std::fmt::Write as _;
@@ -251,7 +251,7 @@ pub const COOKIE_SECURE: Variable = Variable {
 pub const SECRET_KEY: Variable = unset(
     "SERVICE_SECRET_KEY",
     Kind::Secrets,
-    "Key of the secrets kept in the database. Not set: none can be kept.",
+    "Key of the secrets stored in the database. Not set: none can be stored.",
 );
 /// `SERVICE_PASSWORD_MIN_LENGTH`
 pub const PASSWORD_MIN_LENGTH: Variable = number(
@@ -266,7 +266,7 @@ pub const PASSWORD_BLOCKLIST: Variable = Variable {
     name: "SERVICE_PASSWORD_BLOCKLIST",
     kind: Kind::OneOf(&["off", "warn", "enforce"]),
     default: Value::Text("warn"),
-    meaning: "What is done about new passwords that stand in lists of common ones.",
+    meaning: "What happens to new passwords that are in lists of common ones.",
 };
 /// `SERVICE_RATE_LIMITS`
 pub const RATE_LIMITS: Variable = Variable {
@@ -324,7 +324,7 @@ pub const RUN_STALE_MS: Variable = number(
     120_000,
     30_000,
     DAY_MS,
-    "Silence after which a reporter counts as lost, ms. Reporters send a sign of life every 15 s.",
+    "Silence after which a reporter counts as lost, ms. Reporters send a heartbeat every 15 s.",
 );
 /// `SERVICE_SHARD_WAIT_MS`
 pub const SHARD_WAIT_MS: Variable = number(
@@ -356,7 +356,7 @@ pub const SHARD_JOIN_MS: Variable = number(
     21_600_000,
     60_000,
     7 * DAY_MS,
-    "How long after its last sign of life a late shard still joins a run, ms.",
+    "How long after its last heartbeat a late shard still joins a run, ms.",
 );
 /// `SERVICE_SSE_MAX_SECONDS`
 pub const SSE_MAX_SECONDS: Variable = number(
@@ -364,7 +364,7 @@ pub const SSE_MAX_SECONDS: Variable = number(
     600,
     1,
     3_600,
-    "Seconds after which a live stream ends; its client goes on where it was. Deployed as functions the default is 50.",
+    "Seconds after which a live stream ends; its client continues where it was. Deployed as functions the default is 50.",
 );
 /// `SERVICE_SSE_MAX_PER_IDENTITY`
 pub const SSE_MAX_PER_IDENTITY: Variable = number(
@@ -390,7 +390,7 @@ pub const EXPORT_MAX_STREAM_BYTES: Variable = number(
     4_000_000,
     65_536,
     20_000_000,
-    "Most bytes of an export that a function answers at once; a larger one is made by `POST /api/exports`.",
+    "Most bytes of an export that a function answers directly; a larger one is created by `POST /api/exports`.",
 );
 /// `SERVICE_GC_GRACE_SECONDS`
 pub const GC_GRACE_SECONDS: Variable = number(
@@ -504,7 +504,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// The table of the README, in Markdown.
+/// The table of `docs/reference/configuration.md`, in Markdown.
 #[must_use]
 pub fn markdown_table() -> String {
     let mut table = String::from("| Variable | Default | Accepted | Meaning |\n|---|---|---|---|\n");
