@@ -42,5 +42,5 @@ functions: ## Build the deployable functions into target/functions/
 	@scripts/functions.sh
 
 routes: ## Write infra/routes.json, infra/mcp-tools.json and the events of infra/template.yaml from the tables in the code
-	UPDATE_ROUTES=1 cargo test --locked --workspace --test routes
+	UPDATE_ROUTES=1 cargo test --locked --workspace --test functions routes::
 	UPDATE_ROUTES=1 cargo test --locked --package callboard-fn-mcp --lib the_document_says

@@ -160,14 +160,12 @@ case "$engine" in
     drive_anew demo SERVICE_DEMO=true e2e "CALLBOARD_URL={address}" demo.mjs
     drive_anew bidi "${signed_in[*]} SERVICE_RATE_LIMITS=off" e2e "CALLBOARD_ACCOUNTS_URL={address}" bidi.mjs
     drive e2e "CALLBOARD_URL=$open CHROMIUM_PATH=$browser" isolation.mjs
-    # Where uploaded pages have a host of their own, and where they have none.
-    for access in "" "${signed_in[*]}"; do
-      port=$(free_port)
-      drive_anew "apart-${access%%=*}" "SERVICE_PORT=$port SERVICE_SANDBOX_ORIGIN=http://files.localhost:$port $access" \
-        e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" isolation.mjs
-      drive_anew "together-${access%%=*}" "SERVICE_HOST=0.0.0.0 $access" \
-        e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" isolation.mjs
-    done
+    # Where uploaded pages have a host of their own, and where they have none and there are sessions to steal.
+    port=$(free_port)
+    drive_anew apart "SERVICE_PORT=$port SERVICE_SANDBOX_ORIGIN=http://files.localhost:$port" \
+      e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" isolation.mjs
+    drive_anew together "SERVICE_HOST=0.0.0.0 ${signed_in[*]}" \
+      e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" isolation.mjs
     ;;
   postgres)
     drive mcp CALLBOARD_URL="$protocol" repair.mjs

@@ -18,11 +18,14 @@ export const BETWEEN = [768, 820, 1024, 1180];
 const LEAST_NAME = 150;
 
 /** WCAG to level AA, and the size of targets, which the engine leaves out when it is not asked for. */
-const RULES = JSON.stringify({
+const RULES = {
   resultTypes: ['violations'],
   runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] },
   rules: { 'target-size': { enabled: true } },
-});
+};
+
+/** What another theme of a page can break that passed in the first one. */
+export const COLOUR_RULES = { resultTypes: ['violations'], runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } };
 
 /**
  * Jumps by less of the screen than this are not seen: half a pixel of a word that is measured again, or the foot of
@@ -57,8 +60,8 @@ export async function cramped(page, name) {
   return narrow.map((what) => `${name} at ${page.viewportSize().width} px leaves too little for names, ${what}`);
 }
 
-export async function complaintsAbout(page, name) {
-  const violations = await page.evaluate(`${axeSource}; axe.run(${RULES}).then((found) => found.violations.map(
+export async function complaintsAbout(page, name, rules = RULES) {
+  const violations = await page.evaluate(`${axeSource}; axe.run(${JSON.stringify(rules)}).then((found) => found.violations.map(
     ({ id, impact, nodes }) => ({ id, impact, where: nodes.slice(0, 3).map((node) => node.target.join(' ')) })))`);
   const jumps = await page.evaluate(() => window.jumps ?? []);
   return [
