@@ -11,10 +11,18 @@ address=
 start_service "$folder" SERVICE_RATE_LIMITS=off
 cd tests/referee
 export CALLBOARD_URL=$address TMPDIR=$folder
-play() { node --test --test-concurrency=2 --test-timeout=600000 --test-reporter=spec "$@"; }
+play() { node --test --test-timeout=600000 --test-reporter=spec "$1.mjs"; }
+play_and_note() { play "$1" >"$folder/$1.log" 2>&1 || printf '%s\n' "$1" >>"$folder/failed"; }
+export -f play play_and_note
+export folder
 # Two at a time: each suite starts Playwright and its workers. They interrupt processes at moments that a busy machine
 # can miss, so what fails is played once more by itself.
-if ! play outcomes.mjs cut-off.mjs run-errors.mjs details.mjs last-failed.mjs; then
-  say "Once more, one after the other."
-  for suite in outcomes cut-off run-errors details last-failed; do play --test-concurrency=1 "$suite.mjs"; done
+suites=(outcomes cut-off run-errors details last-failed)
+printf '%s\n' "${suites[@]}" | xargs -P 2 -I '{}' bash -c 'play_and_note {}'
+for suite in "${suites[@]}"; do cat "$folder/$suite.log"; done
+if [ -e "$folder/failed" ]; then
+  while read -r suite; do
+    say "Once more: $suite"
+    play "$suite" </dev/null
+  done <"$folder/failed"
 fi
