@@ -65,6 +65,7 @@ pub(super) fn variables() -> [Variable; 3] {
 
 pub(super) fn read(reader: &Reader) -> Option<MailConfig> {
     let (url, from) = (reader.optional_text(&SMTP_URL), reader.optional_text(&MAIL_FROM));
+    let allowed = reader.words(&MAIL_ALLOW).iter().map(|entry| email_key(entry)).collect();
     let from = match (&url, from) {
         (Some(_), None) => {
             reader.refuse(
@@ -98,7 +99,6 @@ pub(super) fn read(reader: &Reader) -> Option<MailConfig> {
         let is_encrypted = url.scheme() == "smtps" || url.query_pairs().any(|(name, _)| name == "tls");
         url.password().is_some() && !is_local && !is_encrypted
     });
-    let allowed = reader.words(&MAIL_ALLOW).iter().map(|entry| email_key(entry)).collect();
     Some(MailConfig { smtp_url: Secret::new(&url), from: from?, allowed, is_password_exposed })
 }
 
