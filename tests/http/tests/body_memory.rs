@@ -261,9 +261,6 @@ async fn refused<'p>(
 
 #[tokio::test]
 async fn a_bomb_is_refused_and_takes_little_memory() {
-    let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
-    let (mut runner, before) = warm(&database, &[]).await;
-    let client = runner.client().clone();
     let blanks = vec![b' '; 1 << 20];
     let packed = gzip(std::iter::repeat_n(&*blanks, 1024));
     let form = b"--b\r\ncontent-disposition: form-data; name=\"projectName\"\r\n\r\nbomb\r\n\
@@ -279,6 +276,10 @@ async fn a_bomb_is_refused_and_takes_little_memory() {
         ("/api/test-runs/1/events", json, packed.clone()),
         ("/api/test-runs/setup", json, packed),
     ] {
+        // Each meets a process of its own: what the one before left behind is given back a second later.
+        let database = TestDatabase::fresh(Backend::Sqlite).await.expect("a database");
+        let (mut runner, before) = warm(&database, &[]).await;
+        let client = runner.client().clone();
         let answer = refused(&client, path, headers, body.into_iter()).await;
         assert!(answer.starts_with("HTTP/1.1 413 "), "{path}: {answer}");
         let took = took(&mut runner, before);
