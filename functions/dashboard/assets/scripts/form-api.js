@@ -221,7 +221,12 @@ function leave(form, answer) {
   if (isReload) {
     keepOthers(form);
     location.reload();
-  } else location.assign(done.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path))));
+    return;
+  }
+  const target = done.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path)));
+  // Going back must not show what was deleted.
+  if (form.dataset.api.startsWith('DELETE ')) location.replace(target);
+  else location.assign(target);
 }
 
 /** Brings an element into view, again once the browser has restored the scroll position of a reloaded page. */
