@@ -221,7 +221,12 @@ function leave(form, answer) {
   if (isReload) {
     keepOthers(form);
     location.reload();
-  } else location.assign(done.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path))));
+    return;
+  }
+  const target = done.replace(/\{([\w.]+)\}/g, (_, path) => encodeURIComponent(at(answer, path)));
+  // Going back must not show what was deleted.
+  if (form.dataset.api.startsWith('DELETE ')) location.replace(target);
+  else location.assign(target);
 }
 
 /** Brings an element into view, again once the browser has restored the scroll position of a reloaded page. */
@@ -269,33 +274,48 @@ async function send(form) {
   return [response, await response.json().catch(() => ({}))];
 }
 
+/** A form that is busy sends nothing, and its buttons say so. */
+function setBusy(form, isBusy) {
+  const marks = [[form, 'aria-busy'], ...[...form.querySelectorAll('button[type="submit"]')].map((button) => [button, 'aria-disabled'])];
+  for (const [element, name] of marks) {
+    if (isBusy) element.setAttribute(name, 'true');
+    else element.removeAttribute(name);
+  }
+}
+
 async function submit(form) {
   if (form.getAttribute('aria-busy') === 'true') return;
   // Whoever listens may hold the call back to ask first, and submit the form again.
   if (!form.dispatchEvent(new CustomEvent('sending', { detail: bodyOf(form), cancelable: true }))) return;
   for (const field of form.querySelectorAll('[aria-invalid]')) forget(field);
   say(form, '', '');
-  const buttons = [...form.querySelectorAll('button[type="submit"]')];
-  form.setAttribute('aria-busy', 'true');
-  for (const button of buttons) button.setAttribute('aria-disabled', 'true');
+  setBusy(form, true);
+  let isLeaving = false;
   try {
     const [response, answer] = await send(form);
     if (!response.ok) {
       refuse(form, response, answer);
       form.dispatchEvent(new CustomEvent('refused', { detail: response.status }));
     } else if (form.dataset.shows) show(form, answer);
-    else if (form.dataset.done) leave(form, answer);
-    else {
+    else if (form.dataset.done) {
+      leave(form, answer);
+      // Until the next page is there, another click sends nothing.
+      isLeaving = true;
+    } else {
       say(form, form.dataset.said ?? 'Saved.', 'done');
       form.dispatchEvent(new CustomEvent('done', { detail: answer }));
     }
   } catch {
     say(form, 'The service cannot be reached. Check the connection and try again; nothing was changed.', 'error');
   } finally {
-    form.removeAttribute('aria-busy');
-    for (const button of buttons) button.removeAttribute('aria-disabled');
+    if (!isLeaving) setBusy(form, false);
   }
 }
+
+// A page that the browser had kept, and shows again when one goes back, can be used again.
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted) for (const form of document.querySelectorAll('form[data-api][aria-busy]')) setBusy(form, false);
+});
 
 /** A demo refuses all that is sent but signing in and out. */
 function isServed(form) {

@@ -98,6 +98,8 @@ function complain(form, text) {
 
 async function ask(form, body) {
   const button = form.querySelector('button[type="submit"]');
+  // Enter pressed twice asks once.
+  if (button.getAttribute('aria-busy') === 'true') return;
   button.setAttribute('aria-busy', 'true');
   try {
     const preview = await previewOf(form, body);
