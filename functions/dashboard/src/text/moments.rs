@@ -44,12 +44,13 @@ pub(crate) fn days_ago(day: Day, today: Day) -> String {
     if day >= today { "today".to_owned() } else { relative(day.start(), today.start()) }
 }
 
-/// How long until then, in the coarsest unit that says it: `in 5 h`, `in 12 d`;
-/// from two months on in months. What is over comes any moment.
+/// How long until then, in the coarsest unit that says it: `in 5 min`, `in 5 h`,
+/// `in 12 d`; from two months on in months. What is over comes any moment.
 pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
     let left = at.millis().saturating_sub(now.millis());
     match left {
-        _ if left < HOUR_MS => "within the hour".to_owned(),
+        _ if left < MINUTE_MS => "within a minute".to_owned(),
+        _ if left < HOUR_MS => format!("in {}\u{a0}min", left / MINUTE_MS),
         _ if left < 2 * DAY_MS => format!("in {}\u{a0}h", (left + HOUR_MS / 2) / HOUR_MS),
         _ if left < 60 * DAY_MS => format!("in {}\u{a0}d", left / DAY_MS),
         _ => format!("in {}\u{a0}months", (left + 15 * DAY_MS) / (30 * DAY_MS)),
@@ -121,7 +122,8 @@ mod tests {
     #[test]
     fn what_is_to_come_is_said_in_the_same_way() {
         let until = |ms: i64| ahead(Timestamp(ms), Timestamp(0)).replace('\u{a0}', " ");
-        assert_eq!(until(-5), "within the hour");
+        assert_eq!(until(-5), "within a minute");
+        assert_eq!(until(5 * MINUTE_MS + 1), "in 5 min");
         assert_eq!(until(30 * HOUR_MS), "in 30 h");
         assert_eq!(until(12 * DAY_MS + HOUR_MS), "in 12 d");
         assert_eq!(until(89 * DAY_MS), "in 3 months");

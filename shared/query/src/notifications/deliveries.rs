@@ -258,7 +258,8 @@ pub async fn begin(
         Ok(config) => config,
         Err(error) => {
             row.attempts += 1;
-            fail(&mut session, &mut row, channel.id, None, error.to_string(), now).await?;
+            let pause = pause_after(row.attempts);
+            fail(&mut session, &mut row, channel.id, None, error.to_string(), pause, now).await?;
             session.commit().await?;
             return Ok(None);
         }
@@ -309,10 +310,8 @@ pub async fn finish(ctx: &Context, id: DeliveryId, outcome: Outcome, now: Timest
         }
         Some(error) => {
             let channel = row.channel;
-            if is_final {
-                row.attempts = row.attempts.max(1 + RETRY_AFTER_MS.len() as i64);
-            }
-            fail(&mut session, &mut row, channel, status, error, now).await?;
+            let pause = if is_final { None } else { pause_after(row.attempts) };
+            fail(&mut session, &mut row, channel, status, error, pause, now).await?;
             if row.state == DeliveryState::Pending {
                 let least = retry_after_ms.unwrap_or_default().clamp(0, RETRY_AFTER_MS[3]);
                 let due = row.next_at.map_or(now.millis(), Timestamp::millis).max(now.millis() + least);
@@ -323,18 +322,30 @@ pub async fn finish(ctx: &Context, id: DeliveryId, outcome: Outcome, now: Timest
     Ok(session.commit().await?)
 }
 
-/// Writes a failed attempt: another one is due later, or the delivery failed
-/// and its channel comes nearer to a pause.
+/// How long to wait after some attempts, ms; `None` after the last.
+fn pause_after(attempts: i64) -> Option<i64> {
+    usize::try_from(attempts - 1).ok().and_then(|made| RETRY_AFTER_MS.get(made)).copied()
+}
+
+fn shortened(error: &str) -> String {
+    match error.char_indices().nth(MAX_ERROR_CHARS) {
+        Some((end, _)) => format!("{}…", &error[..end]),
+        None => error.to_owned(),
+    }
+}
+
+/// Writes a failed attempt: another one is due after a pause, or the delivery
+/// failed and its channel comes nearer to its own pause.
 async fn fail(
     session: &mut Session,
     row: &mut DeliveryRow,
     channel: ChannelId,
     status: Option<u16>,
     error: String,
+    pause: Option<i64>,
     now: Timestamp,
 ) -> Result<()> {
-    let error: String = error.chars().take(MAX_ERROR_CHARS).collect();
-    let pause = usize::try_from(row.attempts - 1).ok().and_then(|made| RETRY_AFTER_MS.get(made));
+    let error = shortened(&error);
     row.state = if pause.is_some() { DeliveryState::Pending } else { DeliveryState::Failed };
     row.next_at = pause.map(|ms| Timestamp(now.millis() + ms));
     row.response_status = status.map(i64::from);
