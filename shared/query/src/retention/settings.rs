@@ -54,7 +54,7 @@ pub struct PendingChange {
 pub struct InstanceRetention {
     /// What is in force.
     pub settings: Policy,
-    /// What people set, in force or not.
+    /// What people and the environment set, in force or not.
     pub wanted: Policy,
     /// What is in force when nothing is set.
     pub defaults: Policy,
@@ -137,7 +137,7 @@ pub async fn of_instance(ctx: &Context) -> Result<InstanceRetention> {
     let edited = row.as_ref().filter(|row| is_by_people || row.updated_by.is_some());
     Ok(InstanceRetention {
         settings: stored.policy(),
-        wanted: stored.policy_with(&stored.wanted()),
+        wanted: ctx.retention.over(&stored.policy_with(&stored.wanted())),
         defaults: Policy::default(),
         locked: ctx.retention.keys().map(|key| Locked { key, variable: VARIABLE }).collect(),
         pending: shown(&mut session, stored.pending.as_ref()).await?,
