@@ -26,6 +26,7 @@ pub fn app(state: AppState) -> Router {
         callboard_fn_users::router,
         callboard_fn_clusters::router,
         callboard_fn_settings::router,
+        callboard_fn_scm::router,
         callboard_fn_jobs::router,
     ];
     let router = functions.into_iter().fold(Router::new(), |router, function: fn(AppState) -> Router| {
@@ -64,6 +65,7 @@ pub fn openapi_parts() -> Vec<utoipa::openapi::OpenApi> {
         callboard_fn_users::openapi(),
         callboard_fn_clusters::openapi(),
         callboard_fn_settings::openapi(),
+        callboard_fn_scm::openapi(),
         callboard_fn_jobs::openapi(),
     ]
 }

@@ -7,6 +7,7 @@ use callboard_auth::{Identity, LinkHolder, Role, Scope};
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_http::{AppState, Site};
 use callboard_query::accounts::acting::Acting;
+use callboard_query::scm::SourceControlError;
 use callboard_query::{Entity, resolve};
 
 use crate::error::ToolError;
@@ -95,12 +96,17 @@ impl Context {
         Ok(Acting { tool: Some(tool), ..acting })
     }
 
-    /// What is answered where a repository would have to be asked: none is
-    /// configured for the project.
-    pub(crate) fn no_source_control(&self, project: ProjectId) -> ToolError {
-        ToolError::NotConfigured {
-            what: format!("Source control is not configured for project {project}."),
-            page: self.query.links.source_control(),
+    /// The error of a tool that could not read the repository of a project.
+    pub(crate) fn no_source_control(&self, project: ProjectId, error: SourceControlError) -> ToolError {
+        match error {
+            SourceControlError::NotConfigured(missing) => ToolError::NotConfigured {
+                what: format!("Source control is not configured for project {project}. {missing}"),
+                page: self.query.links.source_control(),
+            },
+            SourceControlError::Upstream { error, .. } => {
+                ToolError::Upstream { what: error.to_string(), page: self.query.links.source_control() }
+            }
+            SourceControlError::Query(error) => error.into(),
         }
     }
 

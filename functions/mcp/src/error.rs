@@ -73,6 +73,14 @@ pub(crate) enum ToolError {
         /// Address of the settings page.
         page: String,
     },
+    /// A request to a code host failed.
+    #[error("{what} It is configured at {page}")]
+    Upstream {
+        /// Why, as a sentence.
+        what: String,
+        /// Address of the settings page.
+        page: String,
+    },
     /// Come back later.
     #[error("{what} Try again in {seconds} seconds.")]
     Busy {

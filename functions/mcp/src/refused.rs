@@ -30,6 +30,7 @@ async fn write(context: &Context, tool: &Tool, error: &ToolError) -> Result<(), 
         ToolError::Argument(_) => (false, "invalid_argument".to_owned()),
         ToolError::Refused(_) => (false, "refused".to_owned()),
         ToolError::NotConfigured { .. } => (false, "not_configured".to_owned()),
+        ToolError::Upstream { .. } => (false, "upstream_failed".to_owned()),
         ToolError::Busy { .. } => (false, "rate_limited".to_owned()),
         ToolError::ReadOnly => (false, "read_only".to_owned()),
         // A demo keeps no trace of its visitors; what is our fault is in the log of the process.

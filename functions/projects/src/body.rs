@@ -8,8 +8,10 @@ use callboard_domain::ingest::project_name;
 use callboard_domain::run_life::Reruns;
 use callboard_http::ApiError;
 use callboard_http::extract::Fields;
+use callboard_platform::egress::Allowed;
 use callboard_query::Change;
 use callboard_query::project_editing::{NewProject, ProjectEdit};
+use callboard_query::scm::Provider;
 use callboard_query::shapes::words::RerunsWord;
 use utoipa::ToSchema;
 
@@ -57,8 +59,12 @@ pub(crate) struct ProjectBody {
     default_branch: Option<String>,
     /// Branches that are followed like the default one: names, in which `*` stands for anything.
     tracked_branches: Option<Vec<String>>,
-    /// Address of the repository, with https.
+    /// Address of the repository, such as `https://github.com/acme/shop`; with http only on hosts that
+    /// `SERVICE_EGRESS_ALLOW` names. On another host `scm_token` has to be sent along; null also clears the token.
     repository_url: Option<String>,
+    /// `github`, `gitlab`, `gitea` (also Forgejo) or `bitbucket` (Cloud), for hosts whose name does not tell; null leaves it
+    /// to the name.
+    repository_provider: Option<String>,
     /// Token for the code host. It is sealed and never shown again.
     #[schema(format = Password)]
     scm_token: Option<String>,
@@ -69,7 +75,7 @@ pub(crate) struct ProjectBody {
     tag_ids: Option<Vec<i64>>,
 }
 
-const EDITABLE: [&str; 10] = [
+const EDITABLE: [&str; 11] = [
     "name",
     "label",
     "description",
@@ -77,6 +83,7 @@ const EDITABLE: [&str; 10] = [
     "defaultBranch",
     "trackedBranches",
     "repositoryUrl",
+    "repositoryProvider",
     "scmToken",
     "reruns",
     "tagIds",
@@ -113,7 +120,23 @@ pub(crate) fn new_project(fields: &Fields) -> Result<NewProject, ApiError> {
     Ok(NewProject { name, edit })
 }
 
-pub(crate) fn project_edit(fields: &Fields) -> Result<ProjectEdit, ApiError> {
+/// Address of a repository. Its token goes there, so it takes https, unless the
+/// environment opens the host.
+fn repository_url(fields: &Fields, allowed: &Allowed) -> Result<Change<String>, ApiError> {
+    let url = fields.address("repositoryUrl", false)?;
+    let is_safe = url.value().is_none_or(|url| url.starts_with("https:") || allowed.opens(url));
+    if is_safe { Ok(url) } else { fields.address("repositoryUrl", true) }
+}
+
+fn repository_provider(fields: &Fields) -> Result<Change<Provider>, ApiError> {
+    if fields.text("repositoryProvider")? == Change::Clear {
+        return Ok(Change::Clear);
+    }
+    let wanted = fields.word("repositoryProvider", &Provider::ALL.map(Provider::as_str), Provider::parse)?;
+    Ok(wanted.map_or(Change::Keep, Change::Set))
+}
+
+pub(crate) fn project_edit(fields: &Fields, allowed: &Allowed) -> Result<ProjectEdit, ApiError> {
     fields.require_any(&EDITABLE)?;
     Ok(ProjectEdit {
         name: name(fields)?,
@@ -122,7 +145,8 @@ pub(crate) fn project_edit(fields: &Fields) -> Result<ProjectEdit, ApiError> {
         diagnosis_instructions: fields.prose("diagnosisInstructions", MAX_INSTRUCTIONS_CHARS)?,
         default_branch: fields.line("defaultBranch", MAX_BRANCH_CHARS)?,
         tracked_branches: fields.lines("trackedBranches", MOST_PATTERNS, MAX_BRANCH_CHARS)?,
-        repository_url: fields.address("repositoryUrl", true)?,
+        repository_url: repository_url(fields, allowed)?,
+        repository_provider: repository_provider(fields)?,
         scm_token: fields.line("scmToken", MAX_TOKEN_CHARS)?,
         reruns: fields.word("reruns", &Reruns::ALL.map(Reruns::as_str), Reruns::parse)?,
         tags: tags(fields)?,

@@ -54,13 +54,13 @@ pub(crate) async fn create(
 /// Changes a project: what is absent stays, null clears.
 ///
 /// # Errors
-/// 400 `no_fields`, `invalid_field`; 404 `project_not_found`,
+/// 400 `no_fields`, `invalid_field`, `missing_field`; 404 `project_not_found`,
 /// `tag_not_found`; 409 `name_taken`; 503 `secret_key_not_configured`.
 #[utoipa::path(method(patch, put), path = "/api/projects/{id}", tag = "projects",
     params(("id" = i64, Path, description = "Project")), request_body = ProjectBody,
     responses(
         (status = 200, body = ProjectWritten),
-        (status = 400, description = "`no_fields`, `invalid_field`"),
+        (status = 400, description = "`no_fields`, `invalid_field`, `missing_field`: the repository moves to another host without a token"),
         (status = 404, description = "`project_not_found`, `tag_not_found`"),
         (status = 409, description = "`name_taken`"),
         (status = 503, description = "`secret_key_not_configured`: a token is sent and SERVICE_SECRET_KEY is not set")
@@ -73,7 +73,7 @@ pub(crate) async fn edit(
     Path(id): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Json<ProjectWritten>, ApiError> {
-    let wanted = project_edit(&fields)?;
+    let wanted = project_edit(&fields, &state.config().egress_allow)?;
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());

@@ -37,6 +37,8 @@ pub const OAUTH_START: Window = Window { name: "oauth-start", calls: 30, window_
 pub const KEY_FAILURE: Window = Window { name: "key-fail", calls: 60, window_ms: QUARTER_MS };
 /// Exports, by user.
 pub const EXPORT: Window = Window { name: "export", calls: 30, window_ms: MINUTE_MS };
+/// Tests of a connection to another host, by caller.
+pub const CONNECTION_TEST: Window = Window { name: "connection-test", calls: 10, window_ms: MINUTE_MS };
 
 /// Badges with a token, by address.
 pub const BADGE: Window = Window { name: "badge", calls: 120, window_ms: MINUTE_MS };

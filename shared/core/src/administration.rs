@@ -55,6 +55,14 @@ pub enum AdministrationRule {
     /// What was given to confirm a deletion is not the name.
     #[error("Confirm with the exact name of the project; nothing was deleted.")]
     NotConfirmed,
+    /// The repository moves to another host, and its token stays.
+    #[error(
+        "The stored access token belongs to the host of the present repository; send scmToken along with a repositoryUrl on another host."
+    )]
+    TokenOfAnotherHost,
+    /// The host of the repository is run by another provider.
+    #[error("repositoryProvider must be the provider that runs the repository's host; leave it out there.")]
+    ProviderOfAnotherHost,
     /// A delivery is on its way, or has arrived.
     #[error("Only a delivery that failed, is parked or may not have arrived can be sent again.")]
     DeliveryNotFailed,
@@ -76,13 +84,17 @@ impl AdministrationRule {
             | Self::NeverRestorable
             | Self::RestoreTooLate
             | Self::ProjectIsDeleted => "not_restorable",
-            Self::NotConfirmed => "invalid_field",
+            Self::TokenOfAnotherHost => "missing_field",
+            Self::NotConfirmed | Self::ProviderOfAnotherHost => "invalid_field",
         }
     }
 
     /// Whether what is stored is in the way, and not the request.
     #[must_use]
     pub const fn is_conflict(self) -> bool {
-        !matches!(self, Self::NotConfirmed | Self::NoPolicy)
+        !matches!(
+            self,
+            Self::NotConfirmed | Self::NoPolicy | Self::TokenOfAnotherHost | Self::ProviderOfAnotherHost
+        )
     }
 }

@@ -11,6 +11,7 @@ use callboard_query::accounts::refusal::AccountRefusal;
 use callboard_query::accounts::rule::AccountRule;
 use callboard_query::administration::AdministrationRule;
 use callboard_query::limits::LimitError;
+use callboard_query::scm::{ScmError, SourceControlError};
 use callboard_query::{QueryError, TokenRefusal};
 use callboard_store::StoreError;
 use callboard_store::audit::Target;
@@ -128,6 +129,10 @@ impl From<AdministrationRule> for ApiError {
         let answer = Self::new(status, rule.code(), rule.to_string());
         match rule {
             AdministrationRule::NotConfirmed => answer.with_data(json!({ "field": "confirm" })),
+            AdministrationRule::TokenOfAnotherHost => answer.with_data(json!({ "field": "scmToken" })),
+            AdministrationRule::ProviderOfAnotherHost => {
+                answer.with_data(json!({ "field": "repositoryProvider" }))
+            }
             AdministrationRule::SettingLocked { key, variable } => {
                 answer.with_data(json!({ "key": key, "variable": variable }))
             }
@@ -146,6 +151,28 @@ impl From<SecretUnusable> for ApiError {
             SecretUnusable::UnknownForm | SecretUnusable::DoesNotOpen | SecretUnusable::Sealing(_) => {
                 Self::internal(unusable)
             }
+        }
+    }
+}
+
+impl From<SourceControlError> for ApiError {
+    fn from(error: SourceControlError) -> Self {
+        let message = error.to_string();
+        match error {
+            SourceControlError::NotConfigured(missing) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_configured", message)
+                    .with_data(json!({ "setting": missing.setting() }))
+            }
+            SourceControlError::Upstream { provider, error } => {
+                let until = match &error {
+                    ScmError::RateLimited { until, .. } => *until,
+                    _ => None,
+                };
+                let data =
+                    json!({ "provider": provider.as_str(), "status": error.status(), "retryAt": until });
+                Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", message).with_data(data)
+            }
+            SourceControlError::Query(error) => error.into(),
         }
     }
 }

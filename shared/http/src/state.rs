@@ -17,6 +17,7 @@ use callboard_domain::time::Timestamp;
 use callboard_ingest::WriteCoalescer;
 use callboard_query::accounts::enabling;
 use callboard_query::limits::Limits;
+use callboard_query::scm::Access;
 use callboard_query::{Context, Links, QueryError};
 use callboard_store::{MemoryBudget, Store, StoreError, boxed};
 use http::HeaderMap;
@@ -27,6 +28,7 @@ use crate::error::ApiError;
 use crate::sandbox::{Sandbox, Site};
 use crate::stream_slots::{StreamSlot, StreamSlots};
 use callboard_platform::config::{Config, Platform};
+use callboard_platform::egress::AdminUrl;
 use callboard_platform::hash_pool::PasswordWork;
 
 /// The key under which an installation keeps its own secret, of which the keys
@@ -298,6 +300,13 @@ impl AppState {
     #[must_use]
     pub fn stored_secrets(&self) -> &StoredSecrets {
         &self.process.stored_secrets
+    }
+
+    /// What reading the repositories of projects takes.
+    #[must_use]
+    pub fn source_control(&self) -> Access<'_> {
+        let client = AdminUrl::new(self.config.egress_allow.clone());
+        Access { secrets: self.stored_secrets(), client }
     }
 
     /// Room for the work of passwords.

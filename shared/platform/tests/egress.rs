@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use callboard_platform::egress::{Allowed, EgressError, Lookup, UserUrl};
+use callboard_platform::egress::{AdminUrl, Allowed, EgressError, Lookup, UserUrl};
 use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
@@ -190,4 +190,42 @@ async fn credentials_and_bodies_stay_at_their_origin() {
     client.send(Method::POST, &address, headers, b"{}".to_vec()).await.unwrap();
     assert_eq!(first.seen(), ["POST /to Bearer secret"]);
     assert_eq!(second.seen(), ["GET /there "]);
+}
+
+#[tokio::test]
+async fn a_secret_goes_to_its_own_host_and_with_https() {
+    let (first, second) = (Sink::default(), Sink::default());
+    let (one, other) = (first.start().await, second.start().await);
+    let names = || Arc::new(Names(AtomicUsize::new(0), vec![vec!["127.0.0.1"]]));
+    let client = AdminUrl::with_lookup(allowed(&[format!("code.test:{one}")]), names());
+    let get = async |address: String| {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
+        client.get(&address, headers, 1024).await
+    };
+    let host = format!("http://code.test:{one}");
+    // A renamed repository is on the same host.
+    assert_eq!(get(format!("{host}/to?/renamed")).await.unwrap().status, StatusCode::OK);
+    assert_eq!(first.seen(), ["GET /to Bearer secret", "GET /renamed Bearer secret"]);
+    for place in [
+        format!("http://code.test:{other}/"),
+        format!("https://code.test:{one}/"),
+        format!("http://127.0.0.1:{one}/"),
+        "http://169.254.169.254/".to_owned(),
+    ] {
+        assert!(matches!(get(format!("{host}/to?{place}")).await, Err(EgressError::Redirected)), "{place}");
+    }
+    assert!(matches!(get(format!("{host}/loop")).await, Err(EgressError::Redirected)));
+    assert!(matches!(get(format!("{host}/large")).await, Err(EgressError::TooLarge)));
+    assert_eq!(second.seen(), Vec::<String>::new());
+    // What the environment does not open is called with https only, and not on this machine.
+    let _ = first.seen();
+    for address in [
+        format!("http://other.test:{one}/"),
+        "http://example.org/".to_owned(),
+        "https://10.0.0.1/".to_owned(),
+    ] {
+        assert!(matches!(get(address.clone()).await, Err(EgressError::Refused)), "{address}");
+    }
+    assert_eq!(first.seen(), Vec::<String>::new());
 }

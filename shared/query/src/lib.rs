@@ -51,6 +51,7 @@ pub mod run_editing;
 pub mod run_errors;
 pub mod run_views;
 pub mod runs;
+pub mod scm;
 pub mod search;
 pub mod settings;
 pub mod shapes;

@@ -5,17 +5,19 @@
 use std::collections::BTreeSet;
 
 use callboard_auth::scope::Authorized;
-use callboard_auth::sealed::{Place, StoredSecrets};
+use callboard_auth::sealed::StoredSecrets;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, TagId};
 use callboard_domain::run_life::Reruns;
 use callboard_store::projects::edit::{self, EditableProject, SealedToken};
-use callboard_store::{Session, Store, boxed, projects, tags};
+use callboard_store::{Session, Store, boxed, projects, scm_cache, tags};
 use serde_json::json;
 
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::retention::branches;
+use crate::scm::Provider;
+use crate::scm::editing::{self, RepositoryEdit, scm_token_place};
 use crate::{Change, Context, Entity, QueryError, Result};
 
 /// Tokens sealed anew in one transaction.
@@ -47,17 +49,14 @@ pub struct ProjectEdit {
     pub tracked_branches: Change<Vec<String>>,
     /// Address of the repository.
     pub repository_url: Change<String>,
+    /// What kind of code host it is at; cleared, its name decides.
+    pub repository_provider: Change<Provider>,
     /// Token of the code host, in clear text.
     pub scm_token: Change<String>,
     /// What becomes of re-runs from now on.
     pub reruns: Option<Reruns>,
     /// Exactly these tags.
     pub tags: Change<BTreeSet<TagId>>,
-}
-
-/// Where the token of a project's code host is stored.
-fn place(project: ProjectId) -> Place {
-    Place::new("projects", "scm_token", project)
 }
 
 impl ProjectEdit {
@@ -76,14 +75,15 @@ impl ProjectEdit {
             .tracked_branches
             .applied_to(Some(std::mem::take(&mut stored.tracked_branches)))
             .unwrap_or_default();
-        stored.repository_url = self.repository_url.applied_to(stored.repository_url.take());
         if let Some(reruns) = self.reruns {
             stored.joins_reruns = reruns == Reruns::Join;
         }
-        stored.repository_provider = stored.repository_url.as_deref().map(|url| provider_of(url).to_owned());
-        let project = stored.id;
-        let token = self.scm_token.try_map(|plain| secrets.seal(&place(project), &plain))?;
-        stored.scm_token = token.applied_to(stored.scm_token.take());
+        let repository = RepositoryEdit {
+            url: self.repository_url,
+            provider: self.repository_provider,
+            token: self.scm_token,
+        };
+        editing::apply(repository, stored, secrets)?;
         let named = [
             ("name", before.name != stored.name),
             ("label", before.label != stored.label),
@@ -92,24 +92,10 @@ impl ProjectEdit {
             ("defaultBranch", before.default_branch != stored.default_branch),
             ("trackedBranches", before.tracked_branches != stored.tracked_branches),
             ("repositoryUrl", before.repository_url != stored.repository_url),
+            ("repositoryProvider", before.repository_provider != stored.repository_provider),
             ("reruns", before.joins_reruns != stored.joins_reruns),
         ];
         Ok(named.into_iter().filter(|(_, is_changed)| *is_changed).map(|(name, _)| name).collect())
-    }
-}
-
-/// The kind of code host at an address, as far as its name tells.
-fn provider_of(url: &str) -> &'static str {
-    let host = url.split("://").nth(1).unwrap_or_default().split(['/', ':']).next().unwrap_or_default();
-    let is_at = |name: &str| host == format!("{name}.com") || host.starts_with(&format!("{name}."));
-    if is_at("github") {
-        "github"
-    } else if is_at("gitlab") {
-        "gitlab"
-    } else if host == "bitbucket.org" || is_at("bitbucket") {
-        "bitbucket"
-    } else {
-        "other"
     }
 }
 
@@ -191,18 +177,24 @@ async fn change(
 ) -> Result<Vec<callboard_store::audit::Recorded>> {
     let stored = edit::lock(session, project).await?;
     let mut stored = stored.ok_or_else(|| QueryError::not_found(Entity::Project, project))?;
-    let about_secret = match (&wanted.scm_token, &stored.scm_token) {
-        (Change::Set(_), _) => Some(AuditAction::SecretSet),
-        (Change::Clear, Some(_)) => Some(AuditAction::SecretCleared),
-        _ => None,
-    };
     let tags_wanted = match wanted.tags.clone() {
         Change::Keep => None,
         Change::Clear => Some(BTreeSet::new()),
         Change::Set(tags) => Some(tags),
     };
-    let default_before = stored.default_branch.clone();
+    let before = stored.clone();
     let mut named = wanted.apply(&mut stored, secrets)?;
+    let about_secret = match (&before.scm_token, &stored.scm_token) {
+        (Some(_), None) => Some(AuditAction::SecretCleared),
+        (before, Some(after)) if before.as_ref() != Some(after) => Some(AuditAction::SecretSet),
+        _ => None,
+    };
+    let reads_another = before.repository_url != stored.repository_url
+        || before.repository_provider != stored.repository_provider
+        || about_secret.is_some();
+    if is_told && reads_another {
+        scm_cache::clear(session, project).await?;
+    }
     if !edit::save(session, &stored, acting.now).await? {
         return Err(AdministrationRule::ProjectNameTaken.into());
     }
@@ -214,7 +206,7 @@ async fn change(
             named.push("tagIds");
         }
     }
-    if is_told && stored.default_branch != default_before {
+    if is_told && stored.default_branch != before.default_branch {
         callboard_ingest::queue_project(session, project, acting.now).await?;
     }
     let target = ("project", project.get());
@@ -276,7 +268,7 @@ async fn rotate(
     rotated: &mut Rotated,
 ) -> Result<()> {
     rotated.secrets += 1;
-    match secrets.reseal(&place(token.project), &token.sealed) {
+    match secrets.reseal(&scm_token_place(token.project), &token.sealed) {
         Ok(None) => {}
         Ok(Some(sealed)) => {
             // A token that was set meanwhile is sealed under the first key already.

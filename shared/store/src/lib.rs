@@ -42,6 +42,7 @@ pub mod reports;
 pub mod retention;
 pub mod rollups;
 pub mod runs;
+pub mod scm_cache;
 pub mod search;
 pub mod settings;
 mod statements;

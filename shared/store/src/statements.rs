@@ -91,6 +91,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::runs::slots::STATEMENTS,
     crate::runs::tokens::STATEMENTS,
     crate::runs::writing::STATEMENTS,
+    crate::scm_cache::STATEMENTS,
     crate::search::STATEMENTS,
     crate::settings::STATEMENTS,
     crate::storage::STATEMENTS,

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub type MakeRouter = fn(AppState) -> Router;
 
 /// The functions by the name of their folder.
-pub const FUNCTIONS: [(&str, MakeRouter); 15] = [
+pub const FUNCTIONS: [(&str, MakeRouter); 16] = [
     ("health", callboard_fn_health::router),
     ("auth", callboard_fn_auth::router),
     ("submit", callboard_fn_submit::router),
@@ -33,6 +33,7 @@ pub const FUNCTIONS: [(&str, MakeRouter); 15] = [
     ("users", callboard_fn_users::router),
     ("clusters", callboard_fn_clusters::router),
     ("settings", callboard_fn_settings::router),
+    ("scm", callboard_fn_scm::router),
     ("jobs", callboard_fn_jobs::router),
 ];
 

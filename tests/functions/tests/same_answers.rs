@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 /// moment it does.
 const ABOUT_THE_PROCESS: [RouteId; 3] = [RouteId::Version, RouteId::SettingsPage, RouteId::RunStream];
 
+/// A commit that could be asked about.
+const COMMIT: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567";
+
 /// Ids and names of what was stored, to make real paths of patterns.
 struct Stored {
     channel: Value,
@@ -91,7 +94,7 @@ impl Stored {
         };
         let path = route.pattern.replace("{id}", &id.to_string()).replace("{*path}", &rest);
         let path = path.replace("{caseId}", &self.execution.to_string());
-        let path = path.replace("{provider}", "idp");
+        let path = path.replace("{provider}", "idp").replace("{sha}", COMMIT);
         let query = match route.id {
             RouteId::Search => "?q=pays".to_owned(),
             RouteId::ExportRun => "?format=csv".to_owned(),
@@ -132,6 +135,8 @@ async fn every_read_route_answers_as_in_the_local_runner() {
             RouteId::VerifyEmail => 400..401,
             // Nothing was deleted, no badge was made public, and the viewer is opened through the other origin only.
             RouteId::GetDeletion | RouteId::PublicBadge | RouteId::ViewerAsset => 404..405,
+            // The project has no repository.
+            RouteId::ProjectCommits | RouteId::CommitDiff => 503..504,
             _ => 200..400,
         };
         assert!(

@@ -133,11 +133,11 @@ async fn metacharacters_are_text() {
             let names = parameters.filter(|parameter| parameter["in"] == "query");
             for name in names.filter_map(|parameter| parameter["name"].as_str()) {
                 for text in [nasty, "' OR 1=1 --", "%' ESCAPE '%", "\\", "\" NEAR/9 *", "a\u{301}\u{202e}(NOT"] {
-                    let filled = path.replace("{id}", "1").replace("{caseId}", "1048577");
+                    let filled = path.replace("{id}", "1").replace("{caseId}", "1048577").replace("{sha}", "0a1b2c3d");
                     let encoded: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
                     let request = service.client().request(Method::GET, &format!("{filled}?{name}={encoded}"));
                     let answer = Answer::of(request.header("accept", "application/json")).await.expect("an answer");
-                    assert!(answer.status.as_u16() < 500, "{filled} {name}={text}: {}", answer.text());
+                    assert!(!answer.is_fault(), "{filled} {name}={text}: {}", answer.text());
                     let is_word = matches!(name, "q" | "owner" | "tag") || (path == "/api/test-runs" && name == "branch");
                     if answer.status.is_success() && is_word && text.starts_with("' OR") {
                         let items = answer.json().expect("JSON")["items"].clone();

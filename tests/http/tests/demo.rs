@@ -34,7 +34,7 @@ fn code(answer: &Answer) -> String {
 }
 
 /// What is not a GET and still answers: it reads, or signs in and out.
-const OPEN: [RouteId; 9] = [
+const OPEN: [RouteId; 10] = [
     RouteId::Login,
     RouteId::Logout,
     RouteId::CheckTraces,
@@ -42,6 +42,7 @@ const OPEN: [RouteId; 9] = [
     RouteId::GateRun,
     RouteId::PreviewInstanceRetention,
     RouteId::PreviewRetention,
+    RouteId::TestRepository,
     RouteId::McpMessages,
     RouteId::Tick,
 ];

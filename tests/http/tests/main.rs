@@ -50,6 +50,7 @@ mod report_uploads;
 mod retention;
 mod retention_changes;
 mod rows;
+mod scm;
 mod search;
 mod secrets;
 mod security;

@@ -174,6 +174,13 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
+    /// Whether the service failed. What nobody configured is no failure.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        let is_missing = || self.json().is_ok_and(|body| body["code"] == "not_configured");
+        self.status.is_server_error() && !is_missing()
+    }
+
     /// The body as JSON.
     ///
     /// # Errors

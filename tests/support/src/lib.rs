@@ -1,7 +1,7 @@
 //! What the tests of the whole service share.
 //!
-//! Lives here: fresh databases on both engines, an S3 server in the test
-//! process, the service in the process or as a child process, and functions
+//! Lives here: fresh databases on both engines, an S3 server and a code host in
+//! the test process, the service in the process or as a child process, and functions
 //! under an emulated Lambda runtime. Everything started here ends when it is
 //! dropped. Must not live here: assertions about answers; they belong to the
 //! tests that make them.
@@ -14,6 +14,7 @@
 pub mod access;
 pub mod accounts;
 pub mod client;
+pub mod code_host;
 pub mod databases;
 pub mod form;
 pub mod lambda;
@@ -25,6 +26,7 @@ mod smtp;
 
 pub use accounts::for_each_secured_service;
 pub use client::{Answer, Client};
+pub use code_host::{CodeHost, Dialect, Fault};
 pub use databases::{TestDatabase, for_each_backend, for_each_database};
 pub use form::{Form, report_archive};
 pub use lambda::Function;

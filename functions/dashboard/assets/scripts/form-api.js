@@ -110,6 +110,8 @@ function sentence(response, error) {
     return `Too many attempts. Try again in ${wait}.`;
   }
   if (error.code === 'authentication_required') return 'You are signed out. Reload this page to sign in again; nothing was changed.';
+  // These say what to do, and our log knows no more.
+  if (error.code === 'upstream_failed' || error.code === 'not_configured') return error.message;
   const request = response.headers.get('x-request-id');
   const words = error.message ?? `The service answered ${response.status}. Nothing was changed.`;
   if (!request || !WITH_REQUEST.has(response.status) && response.status < 500) return words;
@@ -302,7 +304,7 @@ async function submit(form) {
       // Until the next page is there, another click sends nothing.
       isLeaving = true;
     } else {
-      say(form, form.dataset.said ?? 'Saved.', 'done');
+      say(form, form.dataset.says ? at(answer, form.dataset.says) : form.dataset.said ?? 'Saved.', 'done');
       form.dispatchEvent(new CustomEvent('done', { detail: answer }));
     }
   } catch {

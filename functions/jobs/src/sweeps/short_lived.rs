@@ -1,10 +1,11 @@
 //! Rows that were made to end: counters of limits, sessions, links, keys of
-//! repeated requests, exports, and the oldest of the audit log.
+//! repeated requests, exports, answers of code hosts, and the oldest of the
+//! audit log.
 
 use callboard_domain::time::Timestamp;
 use callboard_store::accounts::{sessions, tokens, used_states};
 use callboard_store::jobs::Payload;
-use callboard_store::{audit, exports, idempotency, rate_limits};
+use callboard_store::{audit, exports, idempotency, rate_limits, scm_cache};
 use serde::{Deserialize, Serialize};
 
 use super::{BATCH, DAY_MS};
@@ -36,6 +37,7 @@ pub(crate) async fn purge_short_lived(
             idempotency::purge(&mut session, now, BATCH).await?,
             audit::purge(&mut session, oldest_audited, BATCH).await?,
             exports::purge(&mut session, now, BATCH).await?,
+            scm_cache::purge(&mut session, now, BATCH).await?,
         ];
         session.commit().await?;
         if purged.iter().all(|rows| *rows == 0) {

@@ -7,7 +7,7 @@ use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_query::baseline::Baseline;
 use callboard_query::runs::{self, RunQuery};
 use callboard_query::shapes::{AffectedTestCase, ClusterDetail};
-use callboard_query::{QueryError, clusters, failures};
+use callboard_query::{QueryError, clusters, failures, scm};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -70,7 +70,7 @@ struct Coverage {
     commits_count: Option<usize>,
     base_commit_used: Option<String>,
     already_green: bool,
-    source_control_error: String,
+    source_control_error: Option<String>,
 }
 
 async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
@@ -99,7 +99,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
             .or_else(|| cluster.base_commit.clone())
             .or_else(|| baseline.and_then(|baseline| baseline.commit.clone())),
         already_green: cluster.item.fix_landed_run_id.is_some(),
-        source_control_error: context.no_source_control(project.get()).to_string(),
+        source_control_error: source_control_error(&asked, project).await?,
     };
     let mut sections = sections(&cluster, first_commit, baseline, evidence);
     sections.insert(1, Section::list("commits", "Selected commits", selected));
@@ -114,6 +114,22 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
         coverage,
         url: cluster.item.url,
     })
+}
+
+/// Why commits cannot be read from the project's repository, if they cannot.
+async fn source_control_error(
+    asked: &Asked<'_>,
+    project: Authorized<ProjectId>,
+) -> Result<Option<String>, ToolError> {
+    let context = asked.context;
+    let access = context.state.source_control();
+    match scm::require_configured(&context.query, &access, project, context.state.now()).await {
+        Ok(()) => Ok(None),
+        Err(error) => match context.no_source_control(project.get(), error) {
+            fault @ ToolError::Fault(_) => Err(fault),
+            missing => Ok(Some(missing.to_string())),
+        },
+    }
 }
 
 /// The commits that are asked about, as they are stored.

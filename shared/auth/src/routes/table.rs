@@ -194,6 +194,12 @@ routes! {
     RevokeBadgeToken => delete("/api/projects/{id}/badge-token").administrator().in_project();
     /// One word about a project, for whoever has its address.
     PublicBadge => get("/badge/{file}").public();
+    /// Commits of a project's repository.
+    ProjectCommits => get("/api/projects/{id}/commits").in_project();
+    /// What a commit of a project's repository changed.
+    CommitDiff => get("/api/projects/{id}/commits/{sha}/diff").in_project();
+    /// Tests whether a project's repository can be read.
+    TestRepository => post("/api/projects/{id}/repository/test").administrator().in_project().changes_nothing();
     /// The newest run that matches.
     ProjectLatestRun => get("/api/projects/{id}/latest-run").in_project();
     /// The test catalogue of a project.

@@ -1,8 +1,10 @@
 //! Requests that leave this service. The one place where HTTP clients for them
 //! are built, with limits on time and size: [`FixedHost`] for hosts that the
 //! environment names, without redirects, so that no answer leads anywhere
-//! else, and [`UserUrl`] for addresses that callers name.
+//! else, [`UserUrl`] for addresses that callers name, and [`AdminUrl`] for hosts
+//! that administrators enter together with a secret.
 
+mod admin_url;
 mod pagination;
 mod targets;
 mod user_url;
@@ -13,7 +15,8 @@ use futures::StreamExt;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, USER_AGENT};
 use serde_json::Value;
 
-pub use pagination::Next;
+pub use admin_url::AdminUrl;
+pub use pagination::{Next, next_page};
 pub use targets::Allowed;
 pub use user_url::{Answer, Lookup, SystemLookup, UserUrl};
 
@@ -38,6 +41,9 @@ pub enum EgressError {
     /// The address is not one that requests go to.
     #[error("this address is not reached from here")]
     Refused,
+    /// The answer redirects to another host, or too often.
+    #[error("the answer redirects elsewhere")]
+    Redirected,
     /// There was no whole answer in time.
     #[error("no answer in time")]
     TooSlow,
@@ -115,7 +121,7 @@ impl FixedHost {
         if !answer.status().is_success() {
             return Err(EgressError::Status(answer.status()));
         }
-        let next = match pagination::next(answer.headers()) {
+        let next = match next_page(answer.headers()) {
             Next::At(target) => Next::At(pagination::on_same_origin(address, &target)?),
             other => other,
         };

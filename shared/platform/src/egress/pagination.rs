@@ -18,7 +18,8 @@ pub enum Next {
 }
 
 /// What the `Link` headers of an answer say about the next page.
-pub(super) fn next(headers: &HeaderMap) -> Next {
+#[must_use]
+pub fn next_page(headers: &HeaderMap) -> Next {
     let mut links = headers.get_all(LINK).iter().peekable();
     if links.peek().is_none() {
         return Next::NotSaid;
@@ -83,7 +84,7 @@ mod tests {
         for value in values {
             headers.append(LINK, HeaderValue::from_static(value));
         }
-        next(&headers)
+        next_page(&headers)
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use url::{Host, Url};
 
 /// What is not reached over the open internet: the special-purpose registries
 /// of RFC 6890 and the documents that amend it, and multicast.
@@ -75,12 +76,33 @@ impl Allowed {
         Ok(allowed)
     }
 
+    /// Whether host and port of an address are opened.
+    #[must_use]
+    pub fn opens(&self, address: &str) -> bool {
+        Url::parse(address).is_ok_and(|url| self.opens_url(&url))
+    }
+
+    /// Whether host and port of an address are opened. A name is opened by its
+    /// name only, an IP address also by its network.
+    pub(super) fn opens_url(&self, url: &Url) -> bool {
+        let Some(port) = url.port_or_known_default() else { return false };
+        let opens_ip = |ip: IpAddr| self.opens_address(ip) || self.opens_host(&ip.to_string(), port);
+        match url.host() {
+            Some(Host::Domain(name)) => {
+                self.opens_host(&name.trim_end_matches('.').to_ascii_lowercase(), port)
+            }
+            Some(Host::Ipv4(ip)) => opens_ip(ip.into()),
+            Some(Host::Ipv6(ip)) => opens_ip(ip.into()),
+            None => false,
+        }
+    }
+
     /// Whether a name is opened on a port, whatever it resolves to.
-    pub(super) fn opens_host(&self, host: &str, port: u16) -> bool {
+    fn opens_host(&self, host: &str, port: u16) -> bool {
         self.hosts.iter().any(|(name, only)| name == host && only.is_none_or(|only| only == port))
     }
 
-    /// Whether a port is opened, for some name.
+    /// Whether an IP address is in an opened network.
     pub(super) fn opens_address(&self, ip: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&ip))
     }

@@ -187,7 +187,7 @@ impl UserUrl {
     }
 
     /// One request, to an address that is judged before.
-    async fn one(
+    pub(super) async fn one(
         &self,
         method: Method,
         url: &Url,
@@ -211,27 +211,24 @@ impl UserUrl {
     }
 
     /// Whether the environment opens the host of an address.
-    fn judge(&self, url: &Url) -> Result<bool, EgressError> {
+    ///
+    /// # Errors
+    /// [`EgressError::Refused`] for an address that is not reached.
+    pub(super) fn judge(&self, url: &Url) -> Result<bool, EgressError> {
         let port = url.port_or_known_default().ok_or(EgressError::Refused)?;
         let is_web = matches!(url.scheme(), "http" | "https");
         if !is_web || !url.username().is_empty() || url.password().is_some() {
             return Err(EgressError::Refused);
         }
+        let is_opened = self.allowed.opens_url(url);
         // However an IPv4 address is spelled, it was read as one.
-        let (is_opened, is_reached) = match url.host().ok_or(EgressError::Refused)? {
-            Host::Domain(name) => {
-                let name = name.trim_end_matches('.').to_ascii_lowercase();
-                (self.allowed.opens_host(&name, port), !is_local_name(&name))
-            }
-            Host::Ipv4(ip) => (self.opens(ip.into(), port), is_open(ip.into())),
-            Host::Ipv6(ip) => (self.opens(ip.into(), port), is_open(ip.into())),
+        let is_reached = match url.host().ok_or(EgressError::Refused)? {
+            Host::Domain(name) => !is_local_name(&name.trim_end_matches('.').to_ascii_lowercase()),
+            Host::Ipv4(ip) => is_open(ip.into()),
+            Host::Ipv6(ip) => is_open(ip.into()),
         };
         let is_usual_port = matches!(port, 80 | 443);
         if is_opened || (is_reached && is_usual_port) { Ok(is_opened) } else { Err(EgressError::Refused) }
-    }
-
-    fn opens(&self, ip: IpAddr, port: u16) -> bool {
-        self.allowed.opens_address(ip) || self.allowed.opens_host(&ip.to_string(), port)
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ProjectId, RunId, TestCaseId};
 use callboard_domain::time::Timestamp;
+use callboard_integrations::scm::Provider;
 use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::projects::ProjectRow;
@@ -231,13 +232,8 @@ fn commit_range(project: &ProjectRow, from: Option<&str>, to: Option<&str>) -> O
     let is_hash = |sha: &str| sha.len() >= 7 && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_known = is_hash(from) && is_hash(to);
     let url = project.repository_url.as_deref().filter(|_| is_known);
-    let url = url.map(|url| url.trim_end_matches('/').trim_end_matches(".git"));
-    let compare_url = match (url, project.repository_provider.as_deref()) {
-        (Some(url), Some("github")) => Some(format!("{url}/compare/{from}...{to}")),
-        (Some(url), Some("gitlab")) => Some(format!("{url}/-/compare/{from}...{to}")),
-        (Some(url), Some("bitbucket")) => Some(format!("{url}/branches/compare/{to}..{from}")),
-        _ => None,
-    };
+    let provider = project.repository_provider.as_deref().and_then(Provider::parse);
+    let compare_url = url.zip(provider).map(|(url, provider)| provider.compare_page(url, from, to));
     let git_command = is_known.then(|| format!("git log --oneline {from}..{to}"));
     Some(CommitRange { from_sha: from.to_owned(), to_sha: to.to_owned(), compare_url, git_command })
 }

@@ -84,7 +84,7 @@ pub struct Project {
     pub tracked_branches: Vec<String>,
     /// Address of the repository.
     pub repository_url: Option<String>,
-    /// `github`, `gitlab`, `bitbucket` or `other`.
+    /// `github`, `gitlab`, `gitea`, `bitbucket` or `other`.
     pub repository_provider: Option<String>,
     /// Whether a token for the code host is stored; it is never shown.
     pub has_scm_token: bool,

@@ -85,6 +85,7 @@ statements! {
     BRANCH_STATES = table!("branch_states", "lane_id");
     SUBSCRIPTIONS = table!("subscriptions", "id");
     DELIVERIES = table!("deliveries", "id");
+    SCM_CACHE = table!("scm_cache", "key");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -129,6 +130,7 @@ static TABLES: &[&Statement] = &[
     &BRANCH_STATES,
     &SUBSCRIPTIONS,
     &DELIVERIES,
+    &SCM_CACHE,
 ];
 
 /// Hides a project: nobody finds it, nothing is sent to it, and its name is

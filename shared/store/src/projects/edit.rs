@@ -46,6 +46,8 @@ statements! {
     SAVE = "UPDATE projects SET name = $2, label = $3, description = $4, default_branch = $5, tracked_branches = $6, \
         repository_url = $7, repository_provider = $8, scm_token = $9, diagnosis_instructions = $10, joins_reruns = $12, \
         updated_at = CASE WHEN updated_at < $11 THEN $11 ELSE updated_at END WHERE id = $1";
+    /// The repository of a project and what opens it.
+    REPOSITORY = "SELECT repository_url, repository_provider, scm_token, default_branch FROM projects WHERE id = $1";
     /// Sets what opens the badge of a project, or takes it away.
     SET_BADGE = "UPDATE projects SET badge_token_hash = $2 WHERE id = $1";
     /// The project whose badge a token opens. ix: projects_badge
@@ -119,6 +121,37 @@ pub async fn save(session: &mut Session, project: &EditableProject, now: Timesta
         Err(error) if error.is_taken() => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The repository of a project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepositorySettings {
+    /// Address of the repository.
+    pub url: Option<String>,
+    /// What kind of code host it is at.
+    pub provider: Option<String>,
+    /// The sealed token of the code host.
+    pub sealed_token: Option<String>,
+    /// Default branch of the project.
+    pub default_branch: Option<String>,
+}
+
+/// The repository of a project; `None` when there is no such project.
+///
+/// # Errors
+/// [`crate::StoreError::Database`] when the database refuses.
+pub async fn repository(session: &mut Session, project: ProjectId) -> Result<Option<RepositorySettings>> {
+    let row = session.first(&REPOSITORY, args![project]).await?;
+    row.map(|row| {
+        let mut r = row.reader();
+        Ok(RepositorySettings {
+            url: r.opt_text()?,
+            provider: r.opt_text()?,
+            sealed_token: r.opt_text()?,
+            default_branch: r.opt_text()?,
+        })
+    })
+    .transpose()
 }
 
 /// Sets the hash of the token that opens the badge of a project; `None` takes

@@ -56,6 +56,7 @@ pub fn address(route: &Route, holding: &Holding, account: i64) -> String {
         .replace("{testCaseId}", &holding.test_case.to_string())
         .replace("{sessionId}", &"0".repeat(32))
         .replace("{provider}", "idp")
+        .replace("{sha}", "0a1b2c3d")
         .replace("{grant}", "AAAA")
         .replace("{file}", "sbg_nothing.svg")
         .replace("{*path}", &rest)

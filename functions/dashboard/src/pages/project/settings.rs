@@ -5,6 +5,8 @@ use axum::response::Response;
 use callboard_auth::Denied;
 use callboard_domain::ids::ProjectId;
 use callboard_http::{ApiError, AppState};
+use callboard_query::scm::Provider;
+use callboard_query::shapes::Project;
 use callboard_query::{gates, retention, storage, tags};
 
 use super::Head;
@@ -28,6 +30,8 @@ struct SettingsTab {
     /// Whether no run of the default branch is known: a name with a slip of the pen looks like this.
     is_default_unseen: bool,
     tags: Vec<ChoiceRow>,
+    /// Kinds of code hosts, with the one that an administrator chose.
+    providers: Vec<ProviderOption>,
     /// Whether a token can be kept at all.
     keeps_secrets: bool,
     gates: GatePolicies,
@@ -41,6 +45,33 @@ struct SettingsTab {
     choice: DeletionChoice,
     /// What the project stores.
     bytes: i64,
+}
+
+/// A kind of code host to choose.
+struct ProviderOption {
+    word: &'static str,
+    label: &'static str,
+    is_chosen: bool,
+}
+
+impl ProviderOption {
+    /// All of them. What the address tells by itself counts as not chosen.
+    fn all(project: &Project) -> Vec<Self> {
+        let host = project.repository_url.as_deref().and_then(host_of);
+        let told = host.as_deref().and_then(Provider::guess);
+        let chosen = project.repository_provider.as_deref().and_then(Provider::parse);
+        let chosen = chosen.filter(|chosen| Some(*chosen) != told);
+        let option = |provider: Provider| Self {
+            word: provider.as_str(),
+            label: if provider == Provider::Bitbucket { "Bitbucket Cloud" } else { provider.label() },
+            is_chosen: chosen == Some(provider),
+        };
+        Provider::ALL.map(option).into()
+    }
+}
+
+fn host_of(address: &str) -> Option<String> {
+    address.parse::<http::Uri>().ok()?.host().map(str::to_owned)
 }
 
 /// The settings of a project.
@@ -88,6 +119,7 @@ pub(super) async fn tab(
         branches,
         is_default_unseen,
         tracked_branches: head.project.tracked_branches.join("\n"),
+        providers: ProviderOption::all(&head.project),
         keeps_secrets: !state.config().secret_keys.is_empty(),
         shell,
         head,

@@ -59,8 +59,8 @@ pub(crate) enum Asked {
     Insights,
     /// `?tab=groups`.
     Groups(groups::Asked),
-    /// `?tab=regression`.
-    Regression,
+    /// `?tab=regression`, and whether commits are read from the repository.
+    Regression(bool),
     /// `?tab=compare`.
     Compare(compare::Asked),
     /// `?tab=endpoints`.
@@ -79,7 +79,9 @@ impl FromQuery for Asked {
         Ok(match tab {
             Some("insights") => Self::Insights,
             Some("groups") => Self::Groups(groups::Asked::from_query(query)?),
-            Some("regression") => Self::Regression,
+            Some("regression") => {
+                Self::Regression(query.one_of("commits", &[("list", true)])?.unwrap_or_default())
+            }
             Some("compare") => Self::Compare(compare::Asked::from_query(query)?),
             Some("endpoints") => Self::Endpoints(endpoints::Asked::from_query(query)?),
             Some("timeline") => Self::Timeline(timeline::Asked::from_query(query)?),
@@ -236,9 +238,10 @@ pub(crate) async fn run(
             let cursors = CursorScope::new(RouteId::RunPage, &("groups", &asked))?;
             groups::tab(visit, project, id, head, shell, asked, cursors).await
         }
-        Asked::Regression => {
+        Asked::Regression(lists_commits) => {
             head.tab = "regression";
-            regression::tab(visit, project, id, head, shell).await
+            let access = lists_commits.then(|| state.source_control());
+            regression::tab(visit, access, project, id, head, shell).await
         }
         Asked::Compare(asked) => {
             head.tab = "compare";

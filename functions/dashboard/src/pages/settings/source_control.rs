@@ -7,6 +7,7 @@ use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_http::extract::Query;
 use callboard_http::{ApiError, AppState};
+use callboard_query::scm::Provider;
 use callboard_query::shapes::Project;
 
 use super::project_list::Asked;
@@ -34,12 +35,7 @@ impl Row {
         Self {
             id: project.reference.id,
             name: project.reference.shown().to_owned(),
-            host: match project.repository_provider.as_deref() {
-                Some("github") => "GitHub",
-                Some("gitlab") => "GitLab",
-                Some("bitbucket") => "Bitbucket",
-                _ => "another host",
-            },
+            host: provider_label(project.repository_provider.as_deref()),
             repository: project.repository_url,
             has_token: project.has_scm_token,
             has_run: latest.is_some(),
@@ -47,6 +43,11 @@ impl Row {
             commit: latest.and_then(|run| run.commit),
         }
     }
+}
+
+/// What people call a kind of code host.
+fn provider_label(word: Option<&str>) -> &'static str {
+    word.and_then(Provider::parse).map_or("another host", Provider::label)
 }
 
 /// Inputs of `pages/source_control.html`.

@@ -1,0 +1,226 @@
+//! Bitbucket Cloud: <https://developer.atlassian.com/cloud/bitbucket/rest/>, version 2.0.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use url::Url;
+
+use super::error::ScmError;
+use super::patch::by_path;
+use super::repository::{encode_path, encode_segment};
+use super::source_control::SourceControl;
+use super::transport::{Transport, or_missing};
+use super::types::{
+    ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus, PageToken,
+    RangeChanges, RepositoryInfo, date,
+};
+
+/// Files of one page of changes.
+const FILES_PER_PAGE: &str = "500";
+/// Pages of files that are read.
+const MAX_FILE_PAGES: u32 = 6;
+
+pub(super) struct Bitbucket(Transport);
+
+#[derive(Deserialize)]
+struct Paged<T> {
+    values: Vec<T>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ListedCommit {
+    hash: String,
+    message: String,
+    author: Option<Author>,
+    date: Option<String>,
+    #[serde(default)]
+    parents: Vec<Parent>,
+}
+
+#[derive(Deserialize)]
+struct Author {
+    raw: Option<String>,
+    user: Option<User>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    display_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Parent {
+    hash: String,
+}
+
+#[derive(Deserialize)]
+struct FileChange {
+    status: String,
+    lines_added: u64,
+    lines_removed: u64,
+    old: Option<Place>,
+    new: Option<Place>,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    path: String,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    full_name: String,
+    mainbranch: Option<Branch>,
+}
+
+#[derive(Deserialize)]
+struct Branch {
+    name: String,
+}
+
+impl From<ListedCommit> for Commit {
+    fn from(listed: ListedCommit) -> Self {
+        let (raw, user) = listed.author.map_or((None, None), |author| (author.raw, author.user));
+        // `Ada Lovelace <ada@example.org>`
+        let written = raw.map(|raw| raw.split('<').next().unwrap_or_default().trim().to_owned());
+        let shown = user.and_then(|user| user.display_name);
+        Self {
+            sha: listed.hash,
+            message: listed.message,
+            author: written.filter(|name| !name.is_empty()).or(shown).unwrap_or_default(),
+            date: date(listed.date.as_deref()),
+            parents: listed.parents.into_iter().map(|parent| parent.hash).collect(),
+        }
+    }
+}
+
+impl FileChange {
+    /// The file without its patch; `None` for a change that names no file.
+    fn into_file(self) -> Option<ChangedFile> {
+        let status = match self.status.as_str() {
+            "added" => FileStatus::Added,
+            "removed" => FileStatus::Removed,
+            "renamed" => FileStatus::Renamed,
+            _ => FileStatus::Modified,
+        };
+        let (old, new) = (self.old.map(|place| place.path), self.new.map(|place| place.path));
+        Some(ChangedFile {
+            previous_path: old.clone().filter(|_| status == FileStatus::Renamed),
+            path: new.or(old)?,
+            status,
+            additions: Some(self.lines_added),
+            deletions: Some(self.lines_removed),
+            patch: None,
+        })
+    }
+}
+
+/// The parameters by which a `next` address leads to the next page.
+fn next_page(address: &str) -> Option<(u32, Option<String>)> {
+    let url = Url::parse(address).ok()?;
+    let value =
+        |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+    Some((value("page")?.parse().ok()?, value("ctx")))
+}
+
+impl Bitbucket {
+    pub(super) const fn new(transport: Transport) -> Self {
+        Self(transport)
+    }
+
+    /// Changed files without their patches, and whether there are more.
+    async fn changes(&self, spec: &str, parameters: &[(&str, &str)]) -> Result<RangeChanges, ScmError> {
+        let mut files = Vec::new();
+        let mut page = 1;
+        loop {
+            let number = page.to_string();
+            let mut asked = vec![("pagelen", FILES_PER_PAGE), ("page", number.as_str())];
+            asked.extend(parameters);
+            let found: Paged<FileChange> = self.0.json(&format!("/diffstat/{spec}"), &asked).await?;
+            files.extend(found.values.into_iter().filter_map(FileChange::into_file));
+            let goes_on = found.next.is_some();
+            if !goes_on || page == MAX_FILE_PAGES {
+                return Ok(RangeChanges { files, is_cut: goes_on });
+            }
+            page += 1;
+        }
+    }
+}
+
+#[async_trait]
+impl SourceControl for Bitbucket {
+    async fn commits(
+        &self,
+        query: &CommitQuery,
+        etag: Option<&str>,
+    ) -> Result<Fetched<CommitPage>, ScmError> {
+        let (page, size, start) = query.place();
+        // Without a start the list would be that of all branches.
+        let default = match start {
+            Some(_) => None,
+            None => match self.check().await?.default_branch {
+                Some(branch) => Some(branch),
+                None => return Ok(Fetched::Fresh { value: CommitPage::EMPTY, etag: None }),
+            },
+        };
+        let (page, size) = (page.to_string(), size.to_string());
+        let mut parameters = vec![("pagelen", size.as_str()), ("page", page.as_str())];
+        parameters.extend(start.or(default.as_deref()).map(|start| ("include", start)));
+        parameters.extend(query.base.as_deref().map(|base| ("exclude", base)));
+        let context = query.page.as_ref().and_then(|page| page.context.as_deref());
+        parameters.extend(context.map(|context| ("ctx", context)));
+        let (reply, etag) = match self.0.get_changed("/commits", &parameters, etag).await {
+            Ok(Fetched::NotModified) => return Ok(Fetched::NotModified),
+            Ok(Fetched::Fresh { value, etag }) => (value, etag),
+            Err(error) => return Err(self.0.explained(error, || query.wanted()).await),
+        };
+        let found: Paged<ListedCommit> = self.0.read(&reply)?;
+        let next = found.next.as_deref().and_then(next_page);
+        let commits = found.values.into_iter().map(Commit::from).collect();
+        let mut value = CommitPage::numbered(commits, query, next.is_some());
+        value.next =
+            value.next.zip(next).map(|(token, (page, context))| PageToken { page, context, ..token });
+        Ok(Fetched::Fresh { value, etag })
+    }
+
+    async fn commit_diff(&self, sha: &str) -> Result<CommitChanges, ScmError> {
+        let sha = encode_segment(sha);
+        let commit: ListedCommit = match self.0.json(&format!("/commit/{sha}"), &[]).await {
+            Ok(commit) => commit,
+            Err(error) => return Err(self.0.explained(error, || format!("commit {sha}")).await),
+        };
+        let RangeChanges { mut files, is_cut } = self.changes(&sha, &[]).await?;
+        match self.0.accepting("text/plain", &format!("/diff/{sha}"), &[]).await {
+            Ok(reply) => {
+                let mut patches = by_path(&reply.body);
+                for file in &mut files {
+                    file.patch = patches.remove(&file.path).and_then(|patch| patch.hunks);
+                }
+            }
+            // The names of the files are enough to go on with.
+            Err(ScmError::TooLarge { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(CommitChanges { commit: commit.into(), files, is_cut })
+    }
+
+    async fn range_diff(&self, base: &str, head: &str) -> Result<RangeChanges, ScmError> {
+        // The commit with the changes comes first here.
+        let spec = format!("{}..{}", encode_segment(head), encode_segment(base));
+        match self.changes(&spec, &[("topic", "true")]).await {
+            Ok(changes) => Ok(changes),
+            Err(error) => Err(self.0.explained(error, || format!("commit {base}, or no {head}")).await),
+        }
+    }
+
+    async fn file_at(&self, sha: &str, path: &str) -> Result<Option<Vec<u8>>, ScmError> {
+        let Some(path) = encode_path(path) else { return Ok(None) };
+        let place = format!("/src/{}/{path}", encode_segment(sha));
+        or_missing(self.0.accepting("*/*", &place, &[]).await)
+    }
+
+    async fn check(&self) -> Result<RepositoryInfo, ScmError> {
+        let Described { full_name, mainbranch } = self.0.json("", &[]).await?;
+        Ok(RepositoryInfo { full_name, default_branch: mainbranch.map(|branch| branch.name) })
+    }
+}

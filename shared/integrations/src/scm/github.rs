@@ -1,0 +1,231 @@
+//! GitHub: <https://docs.github.com/en/rest/commits>, version 2022-11-28.
+
+use async_trait::async_trait;
+use callboard_platform::egress::{Next, next_page};
+use serde::Deserialize;
+
+use super::error::ScmError;
+use super::repository::{encode_path, encode_segment};
+use super::source_control::SourceControl;
+use super::transport::{Reply, Transport};
+use super::types::{
+    ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus, PageToken,
+    RangeChanges, RepositoryInfo, date,
+};
+
+/// Answered where a repository has no commits.
+const CONFLICT: u16 = 409;
+/// Answered where no commit has the hash.
+const UNPROCESSABLE: u16 = 422;
+/// Pages of files that a commit has at most, 300 files each.
+const MAX_FILE_PAGES: u32 = 10;
+/// Files that a comparison lists at most.
+const MAX_COMPARED_FILES: usize = 300;
+
+pub(super) struct GitHub(Transport);
+
+#[derive(Deserialize)]
+struct ListedCommit {
+    sha: String,
+    commit: CommitDetails,
+    #[serde(default)]
+    parents: Vec<Parent>,
+    #[serde(default)]
+    files: Vec<File>,
+}
+
+#[derive(Deserialize)]
+struct CommitDetails {
+    message: String,
+    author: Option<Author>,
+}
+
+#[derive(Deserialize)]
+struct Author {
+    name: Option<String>,
+    date: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Parent {
+    sha: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    filename: String,
+    previous_filename: Option<String>,
+    status: String,
+    additions: u64,
+    deletions: u64,
+    patch: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Comparison {
+    total_commits: u32,
+    commits: Vec<ListedCommit>,
+    #[serde(default)]
+    files: Vec<File>,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    full_name: String,
+    default_branch: Option<String>,
+}
+
+impl From<ListedCommit> for Commit {
+    fn from(listed: ListedCommit) -> Self {
+        let (name, at) = listed.commit.author.map_or((None, None), |author| (author.name, author.date));
+        Self {
+            sha: listed.sha,
+            message: listed.commit.message,
+            author: name.unwrap_or_default(),
+            date: date(at.as_deref()),
+            parents: listed.parents.into_iter().map(|parent| parent.sha).collect(),
+        }
+    }
+}
+
+impl From<File> for ChangedFile {
+    fn from(file: File) -> Self {
+        let status = match file.status.as_str() {
+            "added" | "copied" => FileStatus::Added,
+            "removed" => FileStatus::Removed,
+            "renamed" => FileStatus::Renamed,
+            _ => FileStatus::Modified,
+        };
+        Self {
+            path: file.filename,
+            previous_path: file.previous_filename.filter(|_| status == FileStatus::Renamed),
+            status,
+            additions: Some(file.additions),
+            deletions: Some(file.deletions),
+            patch: file.patch,
+        }
+    }
+}
+
+fn goes_on(reply: &Reply) -> bool {
+    matches!(next_page(&reply.headers), Next::At(_))
+}
+
+impl GitHub {
+    pub(super) const fn new(transport: Transport) -> Self {
+        Self(transport)
+    }
+
+    async fn explained(&self, error: ScmError, wanted: impl FnOnce() -> String + Send) -> ScmError {
+        match error {
+            ScmError::Failed { status: UNPROCESSABLE, .. } => self.0.not_in_repository(wanted()),
+            error => self.0.explained(error, wanted).await,
+        }
+    }
+
+    async fn listed(&self, query: &CommitQuery, etag: Option<&str>) -> Result<Fetched<CommitPage>, ScmError> {
+        let (page, size, start) = query.place();
+        let (page, size) = (page.to_string(), size.to_string());
+        let mut parameters = vec![("per_page", size.as_str()), ("page", page.as_str())];
+        parameters.extend(start.map(|start| ("sha", start)));
+        let (reply, etag) = match self.0.get_changed("/commits", &parameters, etag).await {
+            Ok(Fetched::NotModified) => return Ok(Fetched::NotModified),
+            Ok(Fetched::Fresh { value, etag }) => (value, etag),
+            Err(ScmError::Failed { status: CONFLICT, .. }) => {
+                return Ok(Fetched::Fresh { value: CommitPage::EMPTY, etag: None });
+            }
+            Err(error) => return Err(self.explained(error, || query.wanted()).await),
+        };
+        let commits: Vec<ListedCommit> = self.0.read(&reply)?;
+        let commits = commits.into_iter().map(Commit::from).collect();
+        let value = CommitPage::numbered(commits, query, goes_on(&reply));
+        Ok(Fetched::Fresh { value, etag })
+    }
+
+    async fn compared(&self, base: &str, head: &str, page: u32, size: u32) -> Result<Comparison, ScmError> {
+        let path = format!("/compare/{}...{}", encode_segment(base), encode_segment(head));
+        let (page, size) = (page.to_string(), size.to_string());
+        let parameters = [("per_page", size.as_str()), ("page", page.as_str())];
+        let compared = self.0.json(&path, &parameters).await;
+        match compared {
+            Ok(compared) => Ok(compared),
+            Err(error) => Err(self.explained(error, || format!("commit {base}, or no {head}")).await),
+        }
+    }
+
+    /// Commits of a range. Comparisons list the oldest first, so the newest are
+    /// on the last page, and pages are counted down.
+    async fn ranged(&self, base: &str, query: &CommitQuery) -> Result<CommitPage, ScmError> {
+        let (page, size, start) = query.place();
+        let head = start.unwrap_or("HEAD");
+        let (mut found, mut page) = (self.compared(base, head, page, size).await?, page);
+        if query.page.is_none() {
+            let last = found.total_commits.div_ceil(size).max(1);
+            if last > 1 {
+                found = self.compared(base, head, last, size).await?;
+                page = last;
+            }
+        }
+        let commits: Vec<Commit> = found.commits.into_iter().rev().map(Commit::from).collect();
+        let newest =
+            if query.page.is_some() { Some(head) } else { commits.first().map(|each| each.sha.as_str()) };
+        let next = newest.filter(|_| page > 1).map(|head| PageToken {
+            head: head.to_owned(),
+            page: page - 1,
+            size,
+            context: None,
+        });
+        Ok(CommitPage { next, commits })
+    }
+}
+
+#[async_trait]
+impl SourceControl for GitHub {
+    async fn commits(
+        &self,
+        query: &CommitQuery,
+        etag: Option<&str>,
+    ) -> Result<Fetched<CommitPage>, ScmError> {
+        match &query.base {
+            None => self.listed(query, etag).await,
+            Some(base) => Ok(Fetched::Fresh { value: self.ranged(base, query).await?, etag: None }),
+        }
+    }
+
+    async fn commit_diff(&self, sha: &str) -> Result<CommitChanges, ScmError> {
+        let path = format!("/commits/{}", encode_segment(sha));
+        let mut files: Vec<ChangedFile> = Vec::new();
+        let mut page = 1;
+        loop {
+            let reply = match self.0.get(&path, &[("page", &page.to_string())]).await {
+                Ok(reply) => reply,
+                Err(error) => return Err(self.explained(error, || format!("commit {sha}")).await),
+            };
+            let mut found: ListedCommit = self.0.read(&reply)?;
+            files.extend(std::mem::take(&mut found.files).into_iter().map(ChangedFile::from));
+            let goes_on = goes_on(&reply);
+            if !goes_on || page == MAX_FILE_PAGES {
+                return Ok(CommitChanges { commit: found.into(), files, is_cut: goes_on });
+            }
+            page += 1;
+        }
+    }
+
+    async fn range_diff(&self, base: &str, head: &str) -> Result<RangeChanges, ScmError> {
+        let found = self.compared(base, head, 1, 1).await?;
+        let is_cut = found.files.len() >= MAX_COMPARED_FILES;
+        Ok(RangeChanges { files: found.files.into_iter().map(ChangedFile::from).collect(), is_cut })
+    }
+
+    async fn file_at(&self, sha: &str, path: &str) -> Result<Option<Vec<u8>>, ScmError> {
+        let Some(path) = encode_path(path) else { return Ok(None) };
+        let place = format!("/contents/{path}");
+        let found = self.0.accepting("application/vnd.github.raw+json", &place, &[("ref", sha)]).await;
+        super::transport::or_missing(found)
+    }
+
+    async fn check(&self) -> Result<RepositoryInfo, ScmError> {
+        let Described { full_name, default_branch } = self.0.json("", &[]).await?;
+        Ok(RepositoryInfo { full_name, default_branch })
+    }
+}

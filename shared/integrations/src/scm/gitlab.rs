@@ -1,0 +1,181 @@
+//! GitLab: <https://docs.gitlab.com/api/commits/>, version 4.
+
+use async_trait::async_trait;
+use callboard_platform::egress::{Next, next_page};
+use serde::Deserialize;
+
+use super::error::ScmError;
+use super::patch::{count_lines, is_binary_note};
+use super::repository::encode_segment;
+use super::source_control::SourceControl;
+use super::transport::{Reply, Transport, or_missing};
+use super::types::{
+    ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus, RangeChanges,
+    RepositoryInfo, date,
+};
+
+/// Files of one page of a diff.
+const FILES_PER_PAGE: &str = "100";
+/// Pages of files that are read.
+const MAX_FILE_PAGES: u32 = 30;
+
+pub(super) struct GitLab(Transport);
+
+#[derive(Deserialize)]
+struct ListedCommit {
+    id: String,
+    message: String,
+    author_name: Option<String>,
+    authored_date: Option<String>,
+    #[serde(default)]
+    parent_ids: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Diff {
+    old_path: String,
+    new_path: String,
+    #[serde(default)]
+    new_file: bool,
+    #[serde(default)]
+    renamed_file: bool,
+    #[serde(default)]
+    deleted_file: bool,
+    #[serde(default)]
+    too_large: Option<bool>,
+    #[serde(default)]
+    collapsed: Option<bool>,
+    #[serde(default)]
+    diff: String,
+}
+
+#[derive(Deserialize)]
+struct Comparison {
+    diffs: Vec<Diff>,
+    #[serde(default)]
+    compare_timeout: bool,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    path_with_namespace: String,
+    default_branch: Option<String>,
+}
+
+impl From<ListedCommit> for Commit {
+    fn from(listed: ListedCommit) -> Self {
+        Self {
+            sha: listed.id,
+            message: listed.message,
+            author: listed.author_name.unwrap_or_default(),
+            date: date(listed.authored_date.as_deref()),
+            parents: listed.parent_ids,
+        }
+    }
+}
+
+impl From<Diff> for ChangedFile {
+    fn from(diff: Diff) -> Self {
+        let status = match &diff {
+            Diff { new_file: true, .. } => FileStatus::Added,
+            Diff { deleted_file: true, .. } => FileStatus::Removed,
+            Diff { renamed_file: true, .. } => FileStatus::Renamed,
+            _ => FileStatus::Modified,
+        };
+        let is_left_out = diff.too_large.unwrap_or_default() || diff.collapsed.unwrap_or_default();
+        let (additions, deletions) = match is_left_out {
+            true => (None, None),
+            false => {
+                let (additions, deletions) = count_lines(&diff.diff);
+                (Some(additions), Some(deletions))
+            }
+        };
+        let has_patch = !is_left_out && !diff.diff.is_empty() && !is_binary_note(&diff.diff);
+        Self {
+            previous_path: (status == FileStatus::Renamed).then_some(diff.old_path),
+            path: diff.new_path,
+            status,
+            additions,
+            deletions,
+            patch: has_patch.then(|| diff.diff.strip_suffix('\n').unwrap_or(&diff.diff).to_owned()),
+        }
+    }
+}
+
+fn goes_on(reply: &Reply) -> bool {
+    matches!(next_page(&reply.headers), Next::At(_))
+}
+
+impl GitLab {
+    pub(super) const fn new(transport: Transport) -> Self {
+        Self(transport)
+    }
+}
+
+#[async_trait]
+impl SourceControl for GitLab {
+    async fn commits(
+        &self,
+        query: &CommitQuery,
+        etag: Option<&str>,
+    ) -> Result<Fetched<CommitPage>, ScmError> {
+        let (page, size, start) = query.place();
+        let (page, size) = (page.to_string(), size.to_string());
+        let range = query.base.as_ref().map(|base| format!("{base}..{}", start.unwrap_or("HEAD")));
+        let reference = range.as_deref().or(start);
+        let mut parameters = vec![("per_page", size.as_str()), ("page", page.as_str())];
+        parameters.extend(reference.map(|reference| ("ref_name", reference)));
+        let (reply, etag) = match self.0.get_changed("/repository/commits", &parameters, etag).await {
+            Ok(Fetched::NotModified) => return Ok(Fetched::NotModified),
+            Ok(Fetched::Fresh { value, etag }) => (value, etag),
+            Err(error) => return Err(self.0.explained(error, || query.wanted()).await),
+        };
+        let commits: Vec<ListedCommit> = self.0.read(&reply)?;
+        let commits = commits.into_iter().map(Commit::from).collect();
+        let value = CommitPage::numbered(commits, query, goes_on(&reply));
+        Ok(Fetched::Fresh { value, etag })
+    }
+
+    async fn commit_diff(&self, sha: &str) -> Result<CommitChanges, ScmError> {
+        let path = format!("/repository/commits/{}", encode_segment(sha));
+        let commit: ListedCommit = match self.0.json(&path, &[]).await {
+            Ok(commit) => commit,
+            Err(error) => return Err(self.0.explained(error, || format!("commit {sha}")).await),
+        };
+        let mut files = Vec::new();
+        let mut page = 1;
+        loop {
+            let parameters = [("per_page", FILES_PER_PAGE), ("page", &page.to_string())];
+            let reply = self.0.get(&format!("{path}/diff"), &parameters).await?;
+            let diffs: Vec<Diff> = self.0.read(&reply)?;
+            files.extend(diffs.into_iter().map(ChangedFile::from));
+            let goes_on = goes_on(&reply);
+            if !goes_on || page == MAX_FILE_PAGES {
+                return Ok(CommitChanges { commit: commit.into(), files, is_cut: goes_on });
+            }
+            page += 1;
+        }
+    }
+
+    async fn range_diff(&self, base: &str, head: &str) -> Result<RangeChanges, ScmError> {
+        let found: Comparison =
+            match self.0.json("/repository/compare", &[("from", base), ("to", head)]).await {
+                Ok(found) => found,
+                Err(error) => {
+                    return Err(self.0.explained(error, || format!("commit {base}, or no {head}")).await);
+                }
+            };
+        let files = found.diffs.into_iter().map(ChangedFile::from).collect();
+        Ok(RangeChanges { files, is_cut: found.compare_timeout })
+    }
+
+    async fn file_at(&self, sha: &str, path: &str) -> Result<Option<Vec<u8>>, ScmError> {
+        let place = format!("/repository/files/{}/raw", encode_segment(path));
+        or_missing(self.0.accepting("*/*", &place, &[("ref", sha)]).await)
+    }
+
+    async fn check(&self) -> Result<RepositoryInfo, ScmError> {
+        let Described { path_with_namespace, default_branch } = self.0.json("", &[]).await?;
+        Ok(RepositoryInfo { full_name: path_with_namespace, default_branch })
+    }
+}

@@ -1,0 +1,30 @@
+//! What every client of a code host can do.
+
+use async_trait::async_trait;
+
+use super::error::ScmError;
+use super::types::{CommitChanges, CommitPage, CommitQuery, Fetched, RangeChanges, RepositoryInfo};
+
+/// Reads of one repository.
+#[async_trait]
+pub trait SourceControl: Send + Sync {
+    /// A page of commits, newest first. With `etag`, the answer may be
+    /// [`Fetched::NotModified`].
+    async fn commits(&self, query: &CommitQuery, etag: Option<&str>)
+    -> Result<Fetched<CommitPage>, ScmError>;
+
+    /// A commit and what it changed against its first parent; everything is
+    /// added when it has none.
+    async fn commit_diff(&self, sha: &str) -> Result<CommitChanges, ScmError>;
+
+    /// What changed from the merge base of two commits to the second one.
+    async fn range_diff(&self, base: &str, head: &str) -> Result<RangeChanges, ScmError>;
+
+    /// The contents of a file at a commit; `None` when the commit has no such
+    /// file.
+    async fn file_at(&self, sha: &str, path: &str) -> Result<Option<Vec<u8>>, ScmError>;
+
+    /// Reads the description of the repository, which shows that host, token
+    /// and repository are right.
+    async fn check(&self) -> Result<RepositoryInfo, ScmError>;
+}

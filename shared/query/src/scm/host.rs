@@ -1,0 +1,139 @@
+//! The code host of a project, ready to be asked.
+
+use std::time::Duration;
+
+use callboard_auth::scope::Authorized;
+use callboard_auth::sealed::SecretUnusable;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::time::Timestamp;
+use callboard_integrations::scm::{Provider, Repository, ScmError, SourceControl, connect};
+use callboard_store::projects::edit::{self, RepositorySettings};
+use url::Url;
+
+use super::access::Access;
+use super::cache::{Entry, Freshness, MINUTE_MS, key};
+use super::editing::scm_token_place;
+use super::error::{NotConfigured, SourceControlError};
+use crate::{Context, Entity, QueryError};
+
+/// How long one question may take, however many requests it is: agents wait
+/// for 25 seconds.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// How long a rate limit is taken for granted.
+const MAX_LIMIT_MS: i64 = 60 * MINUTE_MS;
+const RATE_LIMIT: &str = "rate-limit";
+
+/// Whether a repository could be asked: it is configured, and its token opens.
+///
+/// # Errors
+/// [`SourceControlError::NotConfigured`].
+pub async fn require_configured(
+    ctx: &Context,
+    access: &Access<'_>,
+    project: Authorized<ProjectId>,
+    now: Timestamp,
+) -> Result<(), SourceControlError> {
+    Host::open(ctx, access, project, now).await.map(|_| ())
+}
+
+/// The code host of a project.
+pub(super) struct Host {
+    pub(super) project: ProjectId,
+    /// Address of the repository.
+    pub(super) url: String,
+    /// Owner and name.
+    pub(super) path: String,
+    pub(super) provider: Provider,
+    pub(super) default_branch: Option<String>,
+    host: String,
+    client: Box<dyn SourceControl>,
+}
+
+/// The provider of a repository: whoever runs the host in the cloud, else the
+/// one that an administrator chose.
+fn provider_of(host: &str, stored: Option<&str>) -> Option<Provider> {
+    Provider::of_cloud_host(host).or_else(|| Provider::parse(stored?))
+}
+
+fn repository(settings: &RepositorySettings) -> Result<(String, Repository), NotConfigured> {
+    let url = settings.url.clone().ok_or(NotConfigured::Repository)?;
+    let host = Url::parse(&url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let provider = provider_of(&host, settings.provider.as_deref());
+    let provider = provider.ok_or(NotConfigured::Provider { host })?;
+    let repository = Repository::from_address(&url, provider)?;
+    Ok((url, repository))
+}
+
+impl Host {
+    /// The code host of a project.
+    ///
+    /// # Errors
+    /// [`SourceControlError::NotConfigured`].
+    pub(super) async fn open(
+        ctx: &Context,
+        access: &Access<'_>,
+        project: Authorized<ProjectId>,
+        now: Timestamp,
+    ) -> Result<Self, SourceControlError> {
+        let project = project.get();
+        let settings = edit::repository(&mut ctx.store.db().read().await?, project).await?;
+        let settings = settings.ok_or_else(|| QueryError::not_found(Entity::Project, project))?;
+        let (url, repository) = repository(&settings)?;
+        let sealed = settings.sealed_token.as_deref().ok_or(NotConfigured::Token)?;
+        let token = access.secrets.open(&scm_token_place(project), sealed).map_err(|error| match error {
+            SecretUnusable::NotConfigured => SourceControlError::Query(error.into()),
+            _ => NotConfigured::SealedToken.into(),
+        })?;
+        Ok(Self {
+            project,
+            url,
+            path: repository.path().to_owned(),
+            provider: repository.provider(),
+            default_branch: settings.default_branch.filter(|branch| !branch.is_empty()),
+            host: repository.host().to_owned(),
+            client: connect(access.client.clone(), repository, &token, now),
+        })
+    }
+
+    /// The key under which an answer of this repository is stored.
+    pub(super) fn key(&self, kind: &str, question: &impl serde::Serialize) -> crate::Result<String> {
+        key(kind, &format!("{} {}", self.provider.as_str(), self.url), question)
+    }
+
+    /// Asks the code host, unless it said before that it will not answer yet.
+    ///
+    /// # Errors
+    /// [`SourceControlError::Upstream`].
+    pub(super) async fn ask<'h, T, F>(
+        &'h self,
+        ctx: &Context,
+        now: Timestamp,
+        question: impl FnOnce(&'h dyn SourceControl) -> F,
+    ) -> Result<T, SourceControlError>
+    where
+        F: Future<Output = Result<T, ScmError>>,
+    {
+        let key = self.key(RATE_LIMIT, &())?;
+        let mut limit: Entry<Timestamp> = Entry::look_up(ctx, self.project, key, now).await?;
+        if let Some(until) = limit.take_fresh() {
+            return Err(self.failed(ScmError::RateLimited { provider: self.provider, until: Some(until) }));
+        }
+        let answer = tokio::time::timeout(DEADLINE, question(self.client.as_ref())).await;
+        let answer = answer.unwrap_or_else(|_| Err(ScmError::TooSlow { host: self.host.clone() }));
+        let error = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        if let ScmError::RateLimited { until: Some(until), .. } = error {
+            let limited_ms = (until.millis() - now.millis()).clamp(0, MAX_LIMIT_MS);
+            let freshness = Freshness { fresh_ms: limited_ms, kept_ms: limited_ms };
+            limit.store(ctx, until, None, freshness, now).await?;
+        }
+        Err(self.failed(error))
+    }
+
+    /// The code host brought nothing.
+    pub(super) fn failed(&self, error: ScmError) -> SourceControlError {
+        SourceControlError::Upstream { provider: self.provider, error }
+    }
+}

@@ -1,0 +1,28 @@
+//! Source control: commits and diffs of a project's repository, read from its
+//! code host and stored for a while.
+//!
+//! The repository is the one an administrator entered; what runs say about
+//! theirs is never called. Answers live in `scm_cache`: lists of a branch are
+//! fresh for a minute and confirmed by their ETag after that, what is named by
+//! a whole hash does not change.
+
+mod access;
+mod cache;
+mod commits;
+mod connection;
+mod diff;
+pub(crate) mod editing;
+mod error;
+mod host;
+mod since_green;
+
+pub use access::Access;
+pub use callboard_integrations::scm::{
+    FileStatus, InvalidRepository, PageToken, Provider, Repository, ScmError, is_branch, is_sha,
+};
+pub use commits::{Aggregate, CommitList, CommitsParams, RepositoryCommit, commits};
+pub use connection::{ConnectionTest, test_connection};
+pub use diff::{DiffFile, DiffPage, DiffParams, commit_diff};
+pub use error::{NotConfigured, SourceControlError};
+pub use host::require_configured;
+pub use since_green::{NoCommits, SinceGreenCommits, commits_since_green};
