@@ -14,7 +14,7 @@ export CALLBOARD_URL=$address TMPDIR=$folder
 play() { node --test --test-concurrency=2 --test-timeout=600000 --test-reporter=spec "$@"; }
 # Two at a time: each suite starts Playwright and its workers. They interrupt processes at moments that a busy machine
 # can miss, so what fails is played once more by itself.
-if ! play outcomes.mjs cut-off.mjs run-errors.mjs details.mjs last-failed.mjs; then
+if ! play outcomes.mjs cut-off.mjs run-errors.mjs details.mjs last-failed.mjs two-folders.mjs; then
   say "Once more, one after the other."
-  for suite in outcomes cut-off run-errors details last-failed; do play --test-concurrency=1 "$suite.mjs"; done
+  for suite in outcomes cut-off run-errors details last-failed two-folders; do play --test-concurrency=1 "$suite.mjs"; done
 fi
