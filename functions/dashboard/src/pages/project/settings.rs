@@ -5,6 +5,7 @@ use axum::response::Response;
 use callboard_auth::Denied;
 use callboard_domain::ids::ProjectId;
 use callboard_http::{ApiError, AppState};
+use callboard_query::histories::{self, JoinState, JoinedHistory};
 use callboard_query::{gates, retention, storage, tags};
 
 use super::Head;
@@ -15,6 +16,9 @@ use crate::visit::{OFFERED, Visit, answer};
 
 /// Tags one can choose from.
 const TAGS: usize = 200;
+
+/// Pairs of paths that are shown, of those to decide about and of the others.
+const HISTORIES: usize = 50;
 
 /// Inputs of `pages/project_settings.html`.
 #[derive(Template)]
@@ -38,6 +42,10 @@ struct SettingsTab {
     pending_branches: Option<RetentionPending>,
     /// Whether the policy of the installation changes soon.
     is_instance_pending: bool,
+    /// Tests that may be the same under two paths.
+    proposed_histories: Vec<JoinedHistory>,
+    /// Tests that are.
+    joined_histories: Vec<JoinedHistory>,
     choice: DeletionChoice,
     /// What the project stores.
     bytes: i64,
@@ -75,6 +83,9 @@ pub(super) async fn tab(
     let undo = format!("DELETE /api/projects/{}/retention/pending", project.get().get());
     let stored = storage::of_project(&visit.ctx, project, 1, visit.now).await?;
     let policies = gates::policies(&visit.ctx, project).await?;
+    let joined = [JoinState::Joining, JoinState::Joined];
+    let joined = histories::list(&visit.ctx, project, &joined, None, HISTORIES).await?;
+    let proposed = histories::list(&visit.ctx, project, &[JoinState::Proposed], None, HISTORIES).await?;
     let origin = visit.site.origin().to_string();
     answer(&SettingsTab {
         gates: GatePolicies::of_project(project.get().get(), policies, origin),
@@ -82,6 +93,8 @@ pub(super) async fn tab(
         pending_branches: own.pending_branches.map(|change| RetentionPending::of_branches(change, visit.now)),
         pending_retention: own.pending.map(|change| RetentionPending::undoable(change, undo, visit.now)),
         is_instance_pending: everywhere.pending.is_some() || everywhere.pending_environment.is_some(),
+        proposed_histories: proposed.items,
+        joined_histories: joined.items,
         choice: DeletionChoice::new(visit),
         bytes: stored.totals.bytes,
         tags: known.collect(),
