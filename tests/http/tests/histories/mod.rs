@@ -114,16 +114,17 @@ async fn project_of(client: &Client, name: &str) -> i64 {
 
 /// Without what tells a project from another one: ids, names, links and times of storing.
 fn plain(mut value: Value) -> Value {
-    const OWN: [&str; 7] = ["createdAt", "updatedAt", "nextCursor", "projectName", "links", "project", "url"];
-    const COMPARED: [&str; 4] = ["newRegressions", "newFlaky", "newClusters", "fixedTests"];
+    const OWN: [&str; 8] =
+        ["id", "createdAt", "updatedAt", "nextCursor", "projectName", "links", "project", "url"];
+    // A run without a test in common with others is compared with them when they came first. Then it has these numbers.
+    const COMPARED: [&str; 4] = ["newRegressions", "newFlaky", "fixedTests", "newClusters"];
     match &mut value {
         Value::Object(fields) => {
             fields.retain(|key, _| {
-                key != "id" && !key.ends_with("Id") && !key.ends_with("Url") && !OWN.contains(&key.as_str())
+                !key.ends_with("Id") && !key.ends_with("Url") && !OWN.contains(&key.as_str())
             });
-            // Runs that have no test in common may be compared with each other or not.
             for (key, value) in fields.iter_mut() {
-                if COMPARED.contains(&key.as_str()) && value.is_null() {
+                if COMPARED.contains(&key.as_str()) && (value.is_null() || key == "newClusters") {
                     *value = json!(0);
                 }
             }
