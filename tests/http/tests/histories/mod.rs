@@ -385,20 +385,3 @@ async fn tests_of_two_folders_that_had_one_path_stay_two() {
     })
     .await;
 }
-
-#[tokio::test]
-async fn a_test_that_an_earlier_reporter_adds_joins_the_one_from_the_root() {
-    for_each_service(async |service| {
-        let client = service.client();
-        for (name, runs) in [
-            ("inside", [(Inside, "passed"), (EarlierInside, "failed"), (Inside, "passed")]),
-            ("root", [(Inside, "passed"), (EarlierInside, "failed"), (AtRoot, "passed")]),
-        ] {
-            let project = sent(service, name, &runs, Told::AsStarted).await;
-            let one = sent(service, &format!("{name}, one path"), &runs, Told::OnePath).await;
-            assert_same(client, project, one, name).await;
-            assert_eq!(joins(client, project, "joined").await.len(), 2, "{name}");
-        }
-    })
-    .await;
-}

@@ -160,3 +160,20 @@ async fn work_that_is_done_twice_and_by_two_at_once_changes_nothing_more() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_test_that_an_earlier_reporter_adds_joins_the_one_from_the_root() {
+    for_each_service(async |service| {
+        let client = service.client();
+        for (name, runs) in [
+            ("inside", [(Inside, "passed"), (EarlierInside, "failed"), (Inside, "passed")]),
+            ("root", [(Inside, "passed"), (EarlierInside, "failed"), (AtRoot, "passed")]),
+        ] {
+            let project = sent(service, name, &runs, Told::AsStarted).await;
+            let one = sent(service, &format!("{name}, one path"), &runs, Told::OnePath).await;
+            assert_same(client, project, one, name).await;
+            assert_eq!(joins(client, project, "joined").await.len(), 2, "{name}");
+        }
+    })
+    .await;
+}

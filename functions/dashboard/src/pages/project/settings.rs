@@ -42,8 +42,8 @@ struct SettingsTab {
     pending_branches: Option<RetentionPending>,
     /// Whether the policy of the installation changes soon.
     is_instance_pending: bool,
-    /// Tests that may be the same under two paths.
-    proposed_histories: Vec<JoinedHistory>,
+    /// Tests that may be the same under two paths: proposed, or split before.
+    separate_histories: Vec<JoinedHistory>,
     /// Tests that are.
     joined_histories: Vec<JoinedHistory>,
     choice: DeletionChoice,
@@ -85,7 +85,8 @@ pub(super) async fn tab(
     let policies = gates::policies(&visit.ctx, project).await?;
     let joined = [JoinState::Joining, JoinState::Joined];
     let joined = histories::list(&visit.ctx, project, &joined, None, HISTORIES).await?;
-    let proposed = histories::list(&visit.ctx, project, &[JoinState::Proposed], None, HISTORIES).await?;
+    let separate = [JoinState::Proposed, JoinState::Undone];
+    let separate = histories::list(&visit.ctx, project, &separate, None, HISTORIES).await?;
     let origin = visit.site.origin().to_string();
     answer(&SettingsTab {
         gates: GatePolicies::of_project(project.get().get(), policies, origin),
@@ -93,7 +94,7 @@ pub(super) async fn tab(
         pending_branches: own.pending_branches.map(|change| RetentionPending::of_branches(change, visit.now)),
         pending_retention: own.pending.map(|change| RetentionPending::undoable(change, undo, visit.now)),
         is_instance_pending: everywhere.pending.is_some() || everywhere.pending_environment.is_some(),
-        proposed_histories: proposed.items,
+        separate_histories: separate.items,
         joined_histories: joined.items,
         choice: DeletionChoice::new(visit),
         bytes: stored.totals.bytes,
