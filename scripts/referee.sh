@@ -17,7 +17,7 @@ export -f play play_and_note
 export folder
 # Two at a time: each suite starts Playwright and its workers. They interrupt processes at moments that a busy machine
 # can miss, so what fails is played once more by itself.
-suites=(outcomes cut-off run-errors details last-failed)
+suites=(outcomes cut-off run-errors details last-failed two-folders)
 printf '%s\n' "${suites[@]}" | xargs -P 2 -I '{}' bash -c 'play_and_note {}'
 for suite in "${suites[@]}"; do cat "$folder/$suite.log"; done
 if [ -e "$folder/failed" ]; then

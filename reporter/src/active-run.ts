@@ -13,7 +13,7 @@ import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt, type
 import { advice } from './failure';
 import { NONE_LISTED, readFailingTests } from './failing-tests';
 import { filesOf } from './files';
-import { collectScm } from './git';
+import { collectScm, sharedPaths } from './git';
 import { instanceId, newClientRunId } from './identity';
 import { beginEvent, stepEvent } from './live/events';
 import { startLive } from './live/session';
@@ -30,6 +30,7 @@ import { reasonsOf, type RunErrors } from './run-errors';
 import type { Selection } from './selection';
 import { takeHandover } from './setup-registration';
 import { createRunSpool } from './spool/run-spool';
+import { relativePath, sourceRootOf } from './source-root';
 import type { SuiteModes } from './suites';
 import { createTestCaseBuilder } from './test-case';
 
@@ -80,8 +81,9 @@ export function beginRun(parts: RunParts): ActiveRun {
   const remarks = createRemarks(log);
   const client = remarks.of(service);
   const captures: CaptureStore = new WeakMap();
+  const root = sourceRootOf(config, workingDirectory, suite);
   const run: RunOutcome = {
-    config, suite, workingDirectory,
+    config, suite, root,
     ended: new WeakSet(),
     result: { status: 'passed', startTime: new Date(startedAtMs), duration: 0 },
   };
@@ -101,11 +103,14 @@ export function beginRun(parts: RunParts): ActiveRun {
   const scm = settings.collectScmInfo
     ? collectScm(configDir(config, workingDirectory), detected?.info).catch(() => undefined)
     : Promise.resolve(undefined);
+  const testFiles = new Set(suite.allTests().map(({ location }) => relativePath(location.file, root)));
+  const shared = settings.collectScmInfo ? sharedPaths([...testFiles], root).catch(() => []) : [];
   const metadata = async (isOver: boolean): Promise<Record<string, unknown>> => metadataOf({
     settings, ci, run,
     scm: await scm,
+    sharedPaths: await shared,
     attempts: isOver ? attemptsOf(run) : [],
-    globalErrors: parts.runErrors.of(config, workingDirectory),
+    globalErrors: parts.runErrors.of(config, root),
   });
 
   let haveTestsBegun = false;
@@ -266,14 +271,14 @@ export function beginRun(parts: RunParts): ActiveRun {
     testBegan(test, result) {
       haveTestsBegun = true;
       changes++;
-      live?.animate(beginEvent(test, result, workingDirectory, config.shard?.current ?? null));
+      live?.animate(beginEvent(test, result, root, config.shard?.current ?? null));
     },
     stepBegan(test, result, step) {
-      const event = live && stepEvent('step-begin', test, result, step);
+      const event = live && stepEvent('step-begin', test, result, step, root);
       if (event) live.animate(event);
     },
     stepEnded(test, result, step) {
-      const event = live && stepEvent('step-end', test, result, step);
+      const event = live && stepEvent('step-end', test, result, step, root);
       if (event) live.animate(event);
     },
     testEnded(test, result) {
@@ -326,7 +331,7 @@ export function beginRun(parts: RunParts): ActiveRun {
         : NONE_LISTED;
       written('what the CI system reads', () => {
         const totals = runFields(fields, run, {});
-        const reasons = reasonsOf(parts.runErrors.of(config, workingDirectory), run.result.status, totals.failedTests);
+        const reasons = reasonsOf(parts.runErrors.of(config, root), run.result.status, totals.failedTests);
         const command = writeCiOutputs(process.env, workingDirectory, output, totals, reasons, failing);
         if (command) parts.printCommand(command);
       });

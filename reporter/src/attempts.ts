@@ -5,6 +5,7 @@
  */
 import type { FullConfig, FullResult, Suite, TestCase, TestResult } from '@playwright/test/reporter';
 import { relativeLocation } from './locations';
+import type { SourceRoot } from './source-root';
 
 export type AttemptStatus = TestResult['status'] | 'didnotrun';
 
@@ -28,7 +29,7 @@ export interface RunOutcome {
   result: Pick<FullResult, 'status' | 'startTime' | 'duration'>;
   /** Results for which Playwright reported the end of the attempt. */
   ended: WeakSet<TestResult>;
-  workingDirectory: string;
+  root: SourceRoot;
 }
 
 export function* attemptsOf(run: RunOutcome): Generator<Attempt> {
@@ -123,7 +124,7 @@ function whyNotRun(run: RunOutcome, test: TestCase, failures: Failures): Pick<At
 function blockedBy(run: RunOutcome, test: TestCase): Pick<Attempt, 'didNotRunReason' | 'blockedBy'> {
   return {
     didNotRunReason: 'previous-failure',
-    blockedBy: relativeLocation(test.location, run.workingDirectory),
+    blockedBy: relativeLocation(test.location, run.root),
   };
 }
 

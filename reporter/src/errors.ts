@@ -4,11 +4,12 @@
  */
 import type { Location, TestError, TestResult } from '@playwright/test/reporter';
 import { relativeLocation } from './locations';
+import type { SourceRoot } from './source-root';
 
 const SEPARATOR = '\n---\n';
 
 /** `fallback` is the place to name when no error has one, as with timeouts. */
-export function errorText(result: TestResult, fallback: Location, workingDirectory: string): string | null {
+export function errorText(result: TestResult, fallback: Location, root: SourceRoot): string | null {
   const located = errorsOf(result).map((error) => ({ message: messageOf(error), location: error.location }))
     .filter(({ message }) => message !== '');
   if (located.length === 0) return null;
@@ -16,10 +17,10 @@ export function errorText(result: TestResult, fallback: Location, workingDirecto
     if (hasStackFrame(message)) return message;
     // Beside others an error without a place is not given one of theirs.
     const place = location ?? (located.length === 1 ? fallback : undefined);
-    return place ? `${message}\n    at ${relativeLocation(place, workingDirectory)}` : message;
+    return place ? `${message}\n    at ${relativeLocation(place, root)}` : message;
   });
   const text = [...new Set(texts)].join(SEPARATOR);
-  return hasStackFrame(text) ? text : `${text}\n    at ${relativeLocation(fallback, workingDirectory)}`;
+  return hasStackFrame(text) ? text : `${text}\n    at ${relativeLocation(fallback, root)}`;
 }
 
 export function errorsOf(result: TestResult): TestError[] {

@@ -4,6 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import type { CiInfo } from './ci';
+import { earlierPath, type SourceRoot } from './source-root';
 
 export interface ScmInfo {
   commit?: string;
@@ -17,6 +18,7 @@ export interface ScmInfo {
 
 const GIT_TIMEOUT_MS = 5_000;
 const MESSAGE_MAX_CHARS = 500;
+const SHARED_PATHS_MAX = 500;
 const DETACHED = 'HEAD';
 
 export async function collectScm(dir: string, ci: CiInfo | undefined): Promise<ScmInfo | undefined> {
@@ -43,10 +45,28 @@ export async function collectScm(dir: string, ci: CiInfo | undefined): Promise<S
   return Object.keys(info).length > 0 ? info : undefined;
 }
 
+/**
+ * Paths that earlier releases sent for these files and may have sent for other files of the
+ * repository as well: what is stored under them is not surely about these.
+ */
+export async function sharedPaths(files: readonly string[], root: SourceRoot): Promise<string[]> {
+  const earlier = new Map(files.map((file) => [earlierPath(file, root), file]).filter(([before, file]) => before !== file) as [string, string][]);
+  const folder = root.places[0]?.folder;
+  if (earlier.size === 0 || root.kind !== 'git' || folder === undefined) return [];
+  const shared = new Set<string>();
+  for (const file of (await git(folder, 'ls-files', '-z'))?.split('\0') ?? []) {
+    for (let end = file; ; end = end.slice(end.indexOf('/') + 1)) {
+      if (earlier.has(end) && earlier.get(end) !== file) shared.add(end);
+      if (!end.includes('/')) break;
+    }
+  }
+  return [...shared].slice(0, SHARED_PATHS_MAX);
+}
+
 function git(dir: string, ...args: string[]): Promise<string | undefined> {
   return new Promise((resolve) => {
     const env = { ...process.env, GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0' };
-    execFile('git', args, { cwd: dir, timeout: GIT_TIMEOUT_MS, env, maxBuffer: 16 * 1024 * 1024, windowsHide: true },
+    execFile('git', args, { cwd: dir, timeout: GIT_TIMEOUT_MS, env, maxBuffer: 64 * 1024 * 1024, windowsHide: true },
       (error, stdout) => resolve(error ? undefined : stdout.trim()));
   });
 }

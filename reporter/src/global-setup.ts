@@ -17,6 +17,7 @@ import { configDir } from './reports';
 import { startFields } from './run';
 import { selectionOf } from './selection';
 import { leaveHandover, type SetupHandover, type SetupRegistration } from './setup-registration';
+import { sourceRootOf } from './source-root';
 
 type Teardown = () => unknown;
 export type GlobalSetup = (config: FullConfig) => Promise<void | Teardown> | void | Teardown;
@@ -74,7 +75,7 @@ function begin(options: CallboardReporterOptions, config: FullConfig): SetupHand
       ? collectScm(configDir(config, workingDirectory), detected?.info).catch(() => undefined)
       : Promise.resolve(undefined);
     const registration = scm
-      .then((known) => jsonBody({ ...fields, metadata: originOf({ ci, scm: known, config, workingDirectory }) }))
+      .then((known) => jsonBody({ ...fields, metadata: originOf({ ci, scm: known, config, root: sourceRootOf(config, workingDirectory) }) }))
       .then((body) => client.send('/api/test-runs/setup', body, deadlineIn(REGISTER_TIMEOUT_MS), { tries: 2 }))
       .then(({ runId, setupToken }): SetupRegistration | undefined =>
         (typeof runId === 'number' && typeof setupToken === 'string' ? { runId, setupToken } : undefined))

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { read } from './files';
-import { forwardSlashes } from './locations';
+import { forwardSlashes } from './paths';
 
 export interface ReportEntry {
   /** Path inside the report, with forward slashes. */

@@ -6,6 +6,7 @@
 import type { FullConfig, FullResult, TestError } from '@playwright/test/reporter';
 import { messageOf, stripAnsi } from './errors';
 import { relativeLocation } from './locations';
+import type { SourceRoot } from './source-root';
 
 /** When an error happened. What Playwright's own sentences say of it the service reads by itself. */
 type Phase = 'global-setup' | 'global-teardown' | 'load' | 'worker';
@@ -20,7 +21,7 @@ export interface RunErrors {
   add(error: TestError, isOfWorker: boolean): void;
   /** A test began: all of them are loaded. */
   testBegan(): void;
-  of(config: FullConfig, workingDirectory: string): RunError[];
+  of(config: FullConfig, root: SourceRoot): RunError[];
 }
 
 /** As many as the service keeps. */
@@ -52,13 +53,13 @@ export function collectRunErrors(): RunErrors {
     testBegan() {
       haveTestsBegun = true;
     },
-    of(config, workingDirectory) {
+    of(config, root) {
       const read = errors.map(({ error, isOfWorker, isEarly }): RunError => {
         const message = stripAnsi(messageOf(error) || error.stack || 'Unknown error');
         const phase = isOfWorker ? 'worker' : phaseOf(error, message, config, isEarly);
         return {
           message: withSource(message, error).slice(0, MAX_MESSAGE_CHARS),
-          ...(error.location ? { location: relativeLocation(error.location, workingDirectory) } : {}),
+          ...(error.location ? { location: relativeLocation(error.location, root) } : {}),
           ...(phase ? { phase } : {}),
         };
       });

@@ -3,11 +3,10 @@
  * in the project. Read from disk once per file; a missing file is simply not quoted.
  */
 import { readFileSync, statSync } from 'node:fs';
-import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Location, TestCase, TestResult } from '@playwright/test/reporter';
 import { errorsOf, stripAnsi } from './errors';
-import { relativePath } from './locations';
+import { isInSources, relativePath, type SourceRoot } from './source-root';
 import { unfinishedStep } from './steps';
 
 export interface SourceFrame {
@@ -56,18 +55,18 @@ export function testSource(test: TestCase, result: TestResult, reader: SourceRea
 }
 
 /** In-project frames of the first error that has a stack, innermost first. */
-export function testSourceFrames(result: TestResult, workingDirectory: string, reader: SourceReader): SourceFrame[] {
+export function testSourceFrames(result: TestResult, root: SourceRoot, reader: SourceReader): SourceFrame[] {
   const stack = errorsOf(result).find((error) => error.stack)?.stack;
   if (!stack) return [];
   return stackLocations(stack)
-    .filter((frame) => isInProject(frame.file, workingDirectory))
+    .filter((frame) => isInSources(frame.file, root))
     .slice(0, FRAMES_MAX)
     .flatMap((frame) => {
       const lines = reader.linesOf(frame.file);
       if (!lines) return [];
       const snippet = window(
         lines, frame.line - FRAME_CONTEXT_LINES, frame.line + FRAME_CONTEXT_LINES, frame.line, undefined);
-      return [{ file: relativePath(frame.file, workingDirectory), line: frame.line, snippet }];
+      return [{ file: relativePath(frame.file, root), line: frame.line, snippet }];
     });
 }
 
@@ -100,12 +99,6 @@ function pathOf(place: string): string {
   } catch {
     return place;
   }
-}
-
-function isInProject(file: string, workingDirectory: string): boolean {
-  const relative = path.relative(workingDirectory, file);
-  return path.isAbsolute(file) && !relative.startsWith('..') && !path.isAbsolute(relative)
-    && !relative.split(path.sep).includes('node_modules');
 }
 
 function window(

@@ -3,7 +3,8 @@
  * and a shorter list of events for the timeline, plus the numbers derived from them.
  */
 import type { TestResult, TestStep } from '@playwright/test/reporter';
-import { absoluteLocation } from './locations';
+import { relativeLocation } from './locations';
+import type { SourceRoot } from './source-root';
 import { stripAnsi } from './errors';
 import { titleFor } from './title';
 
@@ -51,15 +52,15 @@ const PARAMS_MAX_CHARS = 500;
 const STEPS_MAX = 500;
 const EVENTS_MAX = 1_000;
 
-export function summariseSteps(result: TestResult): StepSummary {
+export function summariseSteps(result: TestResult, root: SourceRoot): StepSummary {
   const end = result.startTime.getTime() + result.duration;
   const all = [...depthFirst(result.steps)].map((step) => timed(step, end));
   const leaves = all.filter(({ step }) => step.steps.length === 0 && !isFrame(step));
   const slowest = leaves.reduce<TimedStep | undefined>(
     (best, each) => (best === undefined || each.duration > best.duration ? each : best), undefined);
   return {
-    steps: all.slice(0, STEPS_MAX).map(flatStep),
-    stepEvents: all.flatMap(stepEvent).slice(0, EVENTS_MAX),
+    steps: all.slice(0, STEPS_MAX).map((step) => flatStep(step, root)),
+    stepEvents: all.flatMap((step) => stepEvent(step, root)).slice(0, EVENTS_MAX),
     slowestStep: slowest ? titleOf(slowest.step) : null,
     slowestStepDuration: slowest ? slowest.duration : null,
     wastedTimeMs: wastedTime(result),
@@ -124,7 +125,7 @@ function* depthFirst(steps: readonly TestStep[]): Generator<TestStep> {
   }
 }
 
-function flatStep({ step, duration, failed, skip }: TimedStep): FlatStep {
+function flatStep({ step, duration, failed, skip }: TimedStep, root: SourceRoot): FlatStep {
   const { error, location } = step;
   const params = paramsOf(step);
   return {
@@ -137,12 +138,12 @@ function flatStep({ step, duration, failed, skip }: TimedStep): FlatStep {
     ...(skip?.reason ? { skipReason: skip.reason.slice(0, SKIP_REASON_MAX_CHARS) } : {}),
     ...(params ? { params } : {}),
     ...(error && !skip ? { error: { message: stripAnsi(error.message ?? error.value ?? '').slice(0, ERROR_MAX_CHARS) } } : {}),
-    ...(location ? { location: absoluteLocation(location) } : {}),
+    ...(location ? { location: relativeLocation(location, root) } : {}),
     startTime: step.startTime.getTime(),
   };
 }
 
-function stepEvent({ step, duration, failed, skip }: TimedStep): StepEvent[] {
+function stepEvent({ step, duration, failed, skip }: TimedStep, root: SourceRoot): StepEvent[] {
   const category = eventCategory(step);
   if (!category) return [];
   return [{
@@ -151,7 +152,7 @@ function stepEvent({ step, duration, failed, skip }: TimedStep): StepEvent[] {
     startedAt: step.startTime.getTime(),
     duration,
     status: failed ? 'failed' : skip ? 'skipped' : isFixedWait(step) ? 'wasted' : 'passed',
-    location: step.location ? absoluteLocation(step.location) : null,
+    location: step.location ? relativeLocation(step.location, root) : null,
   }];
 }
 

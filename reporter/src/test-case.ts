@@ -80,7 +80,7 @@ export function createTestCaseBuilder(run: RunOutcome, modes: SuiteModes, captur
     entry: (attempt) => ({
       type: 'complete',
       ...identityOf(run, attempt),
-      ...(attempt.result ? summariseSteps(attempt.result) : NO_STEPS),
+      ...(attempt.result ? summariseSteps(attempt.result, run.root) : NO_STEPS),
       ...configurationOf(attempt.test, attempt.result, modes, capturesOf(attempt)?.suggestions ?? []),
       ...withCaptures(evidenceOf(run, attempt, reader), capturesOf(attempt)),
       attempts: attempt.result ? historyOf(run, attempt.test, attempt.result) : [],
@@ -103,7 +103,7 @@ function withCaptures<Evidence extends { ariaSnapshot: string | null }>(
 function identityOf(run: RunOutcome, { test, result, status, durationMs }: Attempt): AttemptIdentity {
   return {
     title: titleFor(test),
-    location: relativeLocation(test.location, run.workingDirectory),
+    location: relativeLocation(test.location, run.root),
     status,
     duration: durationMs,
     retries: result?.retry ?? 0,
@@ -142,9 +142,9 @@ function evidenceOf(
 ): Pick<TestCaseEntry, 'error' | 'testSource' | 'testSourceFrames' | 'ariaSnapshot' | 'stdout' | 'stderr'> {
   const failed = status === 'failed' || status === 'timedOut' || status === 'interrupted';
   return {
-    error: result ? errorText(result, unfinishedStep(result)?.location ?? test.location, run.workingDirectory) : null,
+    error: result ? errorText(result, unfinishedStep(result)?.location ?? test.location, run.root) : null,
     testSource: result && failed ? testSource(test, result, reader) : null,
-    testSourceFrames: result && failed ? testSourceFrames(result, run.workingDirectory, reader) : [],
+    testSourceFrames: result && failed ? testSourceFrames(result, run.root, reader) : [],
     ariaSnapshot: result && failed ? ariaSnapshotOf(result) : null,
     stdout: result ? printed(result.stdout) : null,
     stderr: result ? printed(result.stderr) : null,

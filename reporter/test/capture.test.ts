@@ -15,6 +15,7 @@ import { startRecorder } from '../src/capture/recorder';
 import { serverSideOf } from '../src/capture/server-headers';
 import { parseLocator } from '../src/capture/written-locator';
 import { takeCaptures } from '../src/captures';
+import { rootAt } from './root-at';
 
 test('a locator is taken apart into its last call and that call\'s arguments', () => {
   const parsed = (raw: string): unknown[] => [parseLocator(raw).method, ...parseLocator(raw).args];
@@ -81,7 +82,7 @@ describe('what a line found', () => {
     stack: [{ file: '/suite/pages/pay.ts', line: 3, column: 5 }],
   });
   async function clicked(known: KnownElements, frame: Frame): Promise<unknown> {
-    const recorder = createLocatorRecorder('data-testid', '/suite', known);
+    const recorder = createLocatorRecorder('data-testid', rootAt('/suite'), known);
     recorder.onCall(click(frame))!(true);
     return recorder.drain(1_000);
   }
@@ -240,7 +241,7 @@ describe('a page that does not answer', () => {
   async function heldUpMs({ mock }: TestContext, timeout: number, more: Partial<TestInfo>): Promise<number> {
     const page = { isClosed: () => false, url: () => 'http://h/', evaluate: () => new Promise(() => undefined) };
     const context = Object.assign(new EventEmitter(), { pages: () => [{ ...page, context: () => context }], cookies: async () => [] });
-    const info = { timeout, status: 'passed', expectedStatus: 'passed', project: { use: {}, timeout }, attachments: [], ...more };
+    const info = { timeout, status: 'passed', expectedStatus: 'passed', project: { use: {}, timeout }, config: { rootDir: '/suite' }, attachments: [], ...more };
     const settings = { locators: true, pageState: true, network: true, console: true, serverTraces: true };
     mock.timers.enable({ apis: ['setTimeout'] });
     const recorder = startRecorder(info as unknown as TestInfo, settings);

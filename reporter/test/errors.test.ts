@@ -3,10 +3,11 @@ import { test } from 'node:test';
 import type { TestError, TestResult, TestStep } from '@playwright/test/reporter';
 import { errorText } from '../src/errors';
 import { summariseSteps } from '../src/steps';
+import { rootAt } from './root-at';
 
 const at = (line: number) => ({ file: '/shop/a.spec.ts', line, column: 3 });
 const textOf = (errors: TestError[]): string | null =>
-  errorText({ errors } as unknown as TestResult, at(1), '/shop');
+  errorText({ errors } as unknown as TestResult, at(1), rootAt('/shop'));
 
 test('failures with equal messages keep their places', () => {
   const soft = (line: number): TestError => ({ message: 'Error: expected 5', location: at(line) });
@@ -31,7 +32,7 @@ test('skipped steps and hooks that skip are not failed', () => {
       step({ error: { message: 'Error: no' } }),
       step({ title: 'adds to the cart', subtitle: 'SKU 42', params: { sku: 42, apiToken: 'x' } } as Partial<TestStep>),
     ],
-  } as unknown as TestResult);
+  } as unknown as TestResult, rootAt('/shop'));
   assert.deepEqual(steps.map(({ skipped, skipReason, failed, error }) => ({ skipped, skipReason, failed, error })), [
     { skipped: true, skipReason: 'needs a beta account', failed: undefined, error: undefined },
     { skipped: true, skipReason: 'no env', failed: undefined, error: undefined },

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import type { TestResult } from '@playwright/test/reporter';
 import { createSourceReader, stackLocations, testSourceFrames } from '../src/source';
+import { rootAt } from './root-at';
 
 test('parentheses in the path of a frame belong to it', () => {
   const place = '/repo/e2e/(shop)/pay.spec.ts';
@@ -31,6 +32,6 @@ test('lines keep the carriage returns of their file', (t) => {
   const file = path.join(folder, 'pay.spec.ts');
   writeFileSync(file, 'one\r\ntwo\r\n');
   const result = { status: 'failed', errors: [{ message: 'lost', stack: `Error: lost\n    at ${file}:1:1` }] };
-  const frames = testSourceFrames(result as unknown as TestResult, folder, createSourceReader());
+  const frames = testSourceFrames(result as unknown as TestResult, rootAt(folder), createSourceReader());
   assert.deepEqual(frames, [{ file: 'pay.spec.ts', line: 1, snippet: '>    1 | one\r\n     2 | two\r\n     3 | ' }]);
 });

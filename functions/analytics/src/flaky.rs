@@ -168,7 +168,8 @@ pub(crate) async fn classify(
     let test_case_id = case.ok_or_else(|| ApiError::missing_fields(&["testCaseId"]))?;
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    resolve::test_case(&ctx, caller.scope(), test_case_id).await?;
+    let in_project = resolve::test_case(&ctx, caller.scope(), test_case_id).await?;
+    let test_case_id = resolve::kept_test(&ctx, in_project, test_case_id).await?;
     let acting = visit.acting(&caller, state.now());
     let root_cause = callboard_query::flakiness::classify(&ctx, acting, project, test_case_id).await?;
     Ok(Json(Classified { test_case_id, root_cause }))

@@ -103,5 +103,6 @@ pub(crate) async fn history(
     let query = filters.query(cursors.decode(page.cursor.as_deref())?);
     let ctx = state.context(&site);
     let project = resolve::test_case(&ctx, caller.scope(), id).await?;
+    let id = resolve::kept_test(&ctx, project, id).await?;
     Ok(Json(cursors.page(test_cases::history(&ctx, project, id, &query, page.rows()).await?)?))
 }

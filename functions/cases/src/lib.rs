@@ -9,6 +9,7 @@ mod execution;
 mod explain;
 mod files;
 mod healing;
+mod histories;
 mod history;
 mod lane;
 mod quarantine;
@@ -32,6 +33,8 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::SetAside, quarantine::set_aside)
         .on(RouteId::ReleaseAside, quarantine::release)
         .on(RouteId::QuarantinePlan, quarantine::plan)
+        .on(RouteId::JoinedHistories, histories::list)
+        .on(RouteId::DecideHistory, histories::decide)
         .on(RouteId::GetExecution, execution::execution)
         .on(RouteId::ExecutionTraces, files::traces)
         .on(RouteId::ExecutionFiles, files::files)
@@ -71,6 +74,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             quarantine::set_aside,
             quarantine::release,
             quarantine::plan,
+            histories::list,
+            histories::decide,
             execution::execution,
             files::traces,
             files::files,

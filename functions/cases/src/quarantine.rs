@@ -165,7 +165,7 @@ pub(crate) async fn set_aside(
         "proposed" => Some(true),
         _ => None,
     })?;
-    let wanted = SetAside {
+    let mut wanted = SetAside {
         case: case.ok_or_else(|| ApiError::missing_fields(&["testCaseId"]))?,
         reason: fields.prose("reason", MAX_REASON_CHARS)?.into_value(),
         is_proposed: is_proposed.unwrap_or(false),
@@ -173,7 +173,8 @@ pub(crate) async fn set_aside(
     };
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    resolve::test_case(&ctx, caller.scope(), wanted.case).await?;
+    let in_project = resolve::test_case(&ctx, caller.scope(), wanted.case).await?;
+    wanted.case = resolve::kept_test(&ctx, in_project, wanted.case).await?;
     let (quarantine, is_new) =
         quarantine::set_aside(&ctx, visit.acting(&caller, now), project, &wanted).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };

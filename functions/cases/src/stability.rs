@@ -86,6 +86,7 @@ pub(crate) async fn stability_trend(
 ) -> Result<Json<StabilityTrend>, ApiError> {
     let ctx = state.context(&site);
     let project = resolve::test_case(&ctx, caller.scope(), id).await?;
+    let id = resolve::kept_test(&ctx, project, id).await?;
     let lane = lane.query();
     let items = match split.by {
         Some(ByDay) => {

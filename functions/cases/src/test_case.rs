@@ -68,6 +68,7 @@ pub(crate) async fn test_case(
 ) -> Result<Response, ApiError> {
     let ctx = state.context(&site);
     let project = resolve::test_case(&ctx, caller.scope(), id).await?;
+    let id = resolve::kept_test(&ctx, project, id).await?;
     let test_case = test_cases::detail(&ctx, project, id, &lane.query()).await?;
     let quarantine = quarantine::of_test(&ctx, project, id, state.now()).await?;
     let filters = HistoryFilters::of(&lane);

@@ -1,5 +1,7 @@
 //! Making two clusters one, and one two.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -84,11 +86,13 @@ pub(crate) async fn extract(
     let ExtractBody { test_case_ids, note } = ExtractBody::read(&fields)?;
     let ctx = state.context(&site);
     let project = resolve::cluster(&ctx, caller.scope(), id).await?;
-    for test in &test_case_ids {
-        resolve::test_case(&ctx, caller.scope(), *test).await?;
+    let mut kept = BTreeSet::new();
+    for test in test_case_ids {
+        let in_project = resolve::test_case(&ctx, caller.scope(), test).await?;
+        kept.insert(resolve::kept_test(&ctx, in_project, test).await?);
     }
     let acting = visit.acting(&caller, state.now());
-    let done = clusters::extract(&ctx, acting, project, id, &test_case_ids, note.as_deref()).await?;
+    let done = clusters::extract(&ctx, acting, project, id, &kept, note.as_deref()).await?;
     let answer = CasesExtracted {
         success: true,
         cluster: done.cluster,

@@ -40,6 +40,8 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(runs::completion).in_demo(),
         Kind::new(runs::recompute).in_demo(),
         Kind::new(runs::move_executions).in_demo(),
+        Kind::new(runs::join_histories).in_demo(),
+        Kind::new(runs::find_histories).in_demo(),
         Kind::new(runs::compare_behind).in_demo(),
         Kind::new(runs::compare_project).in_demo(),
         Kind::new(runs::reevaluate_outcomes).in_demo(),

@@ -3,8 +3,8 @@
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_ingest::{
-    Checked, CompareBehind, CompareProject, Completion, JoinEvidence, MoveExecutions, PoolTraces, Recompute,
-    ReevaluateOutcomes, UnpackReport,
+    Checked, CompareBehind, CompareProject, Completion, FindHistories, JoinEvidence, JoinHistories,
+    MoveExecutions, PoolTraces, Recompute, ReevaluateOutcomes, UnpackReport,
 };
 use callboard_query::{clusters, events, quarantine};
 use callboard_store::feed;
@@ -42,6 +42,7 @@ async fn check(ctx: &JobContext, project: ProjectId, run: RunId) -> Result<bool,
         Checked::Right => {}
         Checked::Gone => return Ok(false),
     }
+    callboard_ingest::check_paths(&ctx.state().background(), project, run, ctx.now()).await?;
     callboard_query::flakiness::judge_run(&ctx.state().background(), project, run).await?;
     callboard_ingest::queue_trace_pool(&ctx.state().background(), project, run, ctx.now()).await?;
     callboard_ingest::queue_joining(&ctx.state().background(), project, run, ctx.now()).await?;
@@ -60,6 +61,24 @@ pub(crate) async fn move_executions(
         check(&ctx, job.project, job.run).await?;
     }
     Ok(outcome)
+}
+
+/// Histories were joined, or made two again: their results follow.
+pub(crate) async fn join_histories(
+    ctx: JobContext,
+    job: JoinHistories,
+) -> Result<Outcome<JoinHistories>, JobError> {
+    let background = ctx.state().background();
+    ctx.in_steps(job, |job| callboard_ingest::join_histories(&background, job, ctx.now())).await
+}
+
+/// Tests are new, or it became known how paths were written before: tests with two are looked for.
+pub(crate) async fn find_histories(
+    ctx: JobContext,
+    job: FindHistories,
+) -> Result<Outcome<FindHistories>, JobError> {
+    let background = ctx.state().background();
+    ctx.in_steps(job, |job| callboard_ingest::find_histories(&background, job, ctx.now())).await
 }
 
 /// What tests decided has changed: the runs behind are compared again.

@@ -137,6 +137,19 @@ impl Context {
         project.map_err(|error| ToolError::about(Entity::TestCase, id, error))
     }
 
+    /// The test for which the results of a test count, with its project: itself, unless its
+    /// history was joined with that of another.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`], then [`ToolError::NoAccess`].
+    pub(crate) async fn kept_test(
+        &self,
+        id: TestCaseId,
+    ) -> Result<(Authorized<ProjectId>, TestCaseId), ToolError> {
+        let project = self.test_case(id).await?;
+        Ok((project, resolve::kept_test(&self.query, project, id).await?))
+    }
+
     /// The project of a failure cluster.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
  */
 import type { Frame } from '@playwright/test';
 import { relativeLocation } from '../locations';
+import type { SourceRoot } from '../source-root';
 import { inspectInPage, type Alternative, type ElementDescription, type Inspection, type Question, type Suggestion } from './inspect-in-page';
 import { evaluateOnAll, type FrameCall } from './playwright-internals';
 import { parseLocator, type WrittenLocator } from './written-locator';
@@ -45,7 +46,7 @@ export type KnownElements = Map<string, LocatorSnapshot>;
 const knownInWorker: KnownElements = new Map();
 
 export function createLocatorRecorder(
-  testIdAttribute: string, workingDirectory: string, known: KnownElements = knownInWorker,
+  testIdAttribute: string, root: SourceRoot, known: KnownElements = knownInWorker,
 ): LocatorRecorder {
   const snapshots = new Map<string, LocatorSnapshot>();
   const seen = new Set<string>();
@@ -66,7 +67,7 @@ export function createLocatorRecorder(
       const isAction = ACTIONS.has(method);
       const isAssertion = method === 'expect' && expression !== undefined && !isNot && !NOT_ABOUT_ONE.test(expression);
       if (!isAction && !isAssertion) return undefined;
-      const location = callSite(stack, workingDirectory);
+      const location = callSite(stack, root);
       const key = location ?? selector;
       const isNew = !seen.has(key) && seen.size < SNAPSHOTS_MAX;
       const place = location === null ? undefined : [location, selector, pageOf(frame.url())].join('\0');
@@ -124,9 +125,9 @@ function pageOf(address: string): string {
 }
 
 /** The call itself, wherever helpers of the project made it: what an edit would have to change. */
-function callSite(stack: FrameCall['stack'], workingDirectory: string): string | null {
+function callSite(stack: FrameCall['stack'], root: SourceRoot): string | null {
   const own = stack.find(({ file }) => !/[\\/]node_modules[\\/]/.test(file) && !file.startsWith('node:'));
-  return own ? relativeLocation(own, workingDirectory) : null;
+  return own ? relativeLocation(own, root) : null;
 }
 
 function expressionOf(question: Question): string {

@@ -8,6 +8,7 @@ import { createConsoleLog, watchConsole } from './console';
 import { createLocatorRecorder, within } from './locators';
 import { watchNetwork, type NetworkEntry } from './network';
 import { readPage, type PageReading } from './page-reading';
+import { sourceRootOf } from '../source-root';
 import { quietly, type FrameCall } from './playwright-internals';
 
 export interface Recorder {
@@ -29,7 +30,7 @@ const SHARE_OF_TIME = 1 / 8;
 export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Recorder {
   const network: NetworkEntry[] = [];
   const consoleLog = createConsoleLog();
-  const locators = settings.locators ? createLocatorRecorder(testIdAttributeOf(testInfo), process.cwd()) : undefined;
+  const locators = settings.locators ? createLocatorRecorder(testIdAttributeOf(testInfo), sourceRootOf(testInfo.config, process.cwd())) : undefined;
   const watched = new Map<BrowserContext, () => void>();
   const wasRead = new WeakSet<BrowserContext>();
   let reading: PageReading | undefined;

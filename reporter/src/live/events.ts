@@ -4,17 +4,18 @@
  */
 import type { TestCase, TestResult, TestStep } from '@playwright/test/reporter';
 import { browserOf } from '../browser';
-import { absoluteLocation, relativeLocation } from '../locations';
+import { relativeLocation } from '../locations';
+import type { SourceRoot } from '../source-root';
 import { describeBlocks } from '../suites';
 import { stepStatus } from '../steps';
 import { titleFor } from '../title';
 import type { QueuedEvent } from './event-queue';
 
-export function beginEvent(test: TestCase, result: TestResult, workingDirectory: string, shardIndex: number | null): QueuedEvent {
+export function beginEvent(test: TestCase, result: TestResult, root: SourceRoot, shardIndex: number | null): QueuedEvent {
   return eventOf({
     type: 'begin',
     title: titleFor(test),
-    location: relativeLocation(test.location, workingDirectory),
+    location: relativeLocation(test.location, root),
     suitePath: describeBlocks(test).map((suite) => suite.title),
     browser: browserOf(test.parent.project()),
     retries: result.retry,
@@ -26,7 +27,7 @@ export function beginEvent(test: TestCase, result: TestResult, workingDirectory:
 
 /** Undefined for steps nobody follows live: single actions, steps inside of steps, the frames around hooks. */
 export function stepEvent(
-  type: 'step-begin' | 'step-end', test: TestCase, result: TestResult, step: TestStep,
+  type: 'step-begin' | 'step-end', test: TestCase, result: TestResult, step: TestStep, root: SourceRoot,
 ): QueuedEvent | undefined {
   const isFollowed = step.category === 'test.step'
     ? step.parent?.category !== 'test.step'
@@ -37,7 +38,7 @@ export function stepEvent(
     title: titleFor(step).slice(0, 500),
     parentTitle: titleFor(test),
     stepCategory: step.category,
-    location: step.location ? absoluteLocation(step.location) : null,
+    location: step.location ? relativeLocation(step.location, root) : null,
     workerIndex: result.workerIndex,
     startedAt: step.startTime.getTime(),
     ...(type === 'step-end' ? { status: stepStatus(step), duration: Math.max(0, Math.round(step.duration)) } : {}),

@@ -59,6 +59,8 @@ pub enum Entity {
     Subscription,
     /// A delivery of a notification.
     Delivery,
+    /// A join of two histories.
+    HistoryJoin,
 }
 
 impl Entity {
@@ -87,6 +89,7 @@ impl Entity {
             Self::Channel => "channel",
             Self::Subscription => "subscription",
             Self::Delivery => "delivery",
+            Self::HistoryJoin => "history_join",
         }
     }
 
@@ -125,6 +128,7 @@ impl Entity {
             Self::Channel => "channel",
             Self::Subscription => "subscription",
             Self::Delivery => "delivery",
+            Self::HistoryJoin => "join",
         }
     }
 }

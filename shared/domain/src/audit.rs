@@ -180,6 +180,8 @@ actions! {
     ClusterMerged = "cluster.merged",
     /// Tests were taken out of a failure cluster.
     ClusterExtracted = "cluster.extracted",
+    /// Two histories of tests became one, or two again.
+    TestCaseChanged = "test_case.changed",
     /// Something was written through the MCP endpoint.
     McpWrite = "mcp.write",
     /// Old data was cleaned up by hand.

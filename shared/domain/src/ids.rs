@@ -81,6 +81,8 @@ ids! {
     ClusterId,
     /// A suggestion that two failure clusters are one.
     ClusterSuggestionId,
+    /// Two tests whose histories are one, or may be.
+    HistoryJoinId,
     /// An export that is made later.
     ExportId,
     /// A channel of notifications.

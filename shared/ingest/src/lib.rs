@@ -3,7 +3,8 @@
 //! The folders follow the data. `receive` takes what clients send and `stage`s it
 //! in the inbox; `resolve` finds its run; `apply` makes executions of it;
 //! `aggregate` counts them; `recompare` compares them with what came before;
-//! `complete` follows the end of a run, and `revert` takes a run out again. A
+//! `complete` follows the end of a run, `revert` takes a run out again, and
+//! `identity` joins what two paths told of one test. A
 //! run is changed in one place only, `transaction`, at the bottom: whatever moves
 //! it on also writes its counters, its feed and the jobs that follow.
 //!
@@ -16,6 +17,7 @@ mod aggregate;
 mod apply;
 mod complete;
 mod context;
+mod identity;
 mod receive;
 mod recompare;
 mod resolve;
@@ -39,6 +41,10 @@ pub use complete::reevaluation::{ReevaluateOutcomes, reevaluate_outcomes};
 pub use complete::sweep::{Swept, sweep_stale_runs};
 pub use complete::trace_pool::{PoolTraces, pool_traces, queue_trace_pool};
 pub use context::Context;
+pub use identity::checking::check_paths;
+pub use identity::decisions::{accept_join, dismiss_join, undo_join};
+pub use identity::finding::find_histories;
+pub use identity::joining::join_histories;
 pub use receive::cancel::cancel;
 pub use receive::case_files::{CaseFiles, CaseFilesTaken, case_files, is_sending, may_feed, stored_traces};
 pub use receive::entries::Entries;
@@ -55,7 +61,7 @@ pub use revert::restoring::restore_run;
 pub use revert::rollup_reversal::{hide_runs, uncount, uncount_endpoints};
 pub use stage::run_token::holds_token;
 pub use stage::write_queue::WriteCoalescer;
-pub use transaction::follow_up::{Completion, Recompute};
+pub use transaction::follow_up::{Completion, FindHistories, JoinHistories, Recompute};
 pub use transaction::outcome::outcome_of;
 pub use transaction::run_events::{MAX_ERROR_CHARS, progress_of};
 pub use transaction::search_words::run_words;

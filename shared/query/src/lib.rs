@@ -32,6 +32,7 @@ pub mod files;
 pub mod flakiness;
 pub mod gates;
 pub mod grid;
+pub mod histories;
 pub mod insights;
 pub mod limits;
 pub mod links;

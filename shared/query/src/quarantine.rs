@@ -16,6 +16,7 @@ use callboard_domain::time::{Day, Timestamp};
 use callboard_store::accounts::users;
 use callboard_store::boxed;
 use callboard_store::db::Session;
+use callboard_store::history_joins::{self, HistoryJoin};
 use callboard_store::lanes;
 use callboard_store::quarantine::{self, NewQuarantine, QuarantineRow};
 use callboard_store::rollups::scores::{self, FlakyFilter};
@@ -488,18 +489,23 @@ pub async fn plan(ctx: &Context, project: Authorized<ProjectId>, now: Timestamp)
     let ids = quarantine::cases(&mut session, project, now).await?;
     let mut hash = Sha256::new();
     ids.iter().for_each(|id| hash.update(id.get().to_be_bytes()));
+    let joins =
+        history_joins::of_kept(&mut session, project, ids.iter().map(|id| id.get()).collect()).await?;
+    let paths = |join: &HistoryJoin| [join.kept_path.clone(), join.joined_path.clone()];
+    joins.iter().flat_map(paths).for_each(|path| hash.update(path));
     let version = hex::encode(&hash.finalize()[..VERSION_BYTES]);
     let ids = ids.iter().map(|id| id.get()).collect();
     let cases = test_cases::get_many(&mut session, project, ids).await?;
-    let mut items: Vec<SetAsideTest> = cases
-        .into_values()
-        .map(|case| SetAsideTest {
-            file_path: case.file_path,
-            suite_path: case.suite_path,
-            title: case.title,
-        })
-        .collect();
+    // Reporters ask by the paths that they send, which may be earlier ones.
+    let others = joins.iter().flat_map(|join| paths(join).map(|path| (join.kept, path)));
+    let own = cases.iter().map(|(id, case)| (*id, case.file_path.clone()));
+    let item = |(id, file_path): (TestCaseId, String)| {
+        let case = cases.get(&id)?;
+        Some(SetAsideTest { file_path, suite_path: case.suite_path.clone(), title: case.title.clone() })
+    };
+    let mut items: Vec<SetAsideTest> = own.chain(others).filter_map(item).collect();
     items.sort_unstable();
+    items.dedup();
     // Quarantines that end earlier are asked for again at the latest then.
     Ok(Plan { version, expires_at: Day(now.day().0 + 2).start(), items })
 }

@@ -10,6 +10,7 @@ use callboard_domain::ids::{
 use callboard_store::accounts::users;
 use callboard_store::boxed;
 use callboard_store::ids::{self, Listed};
+use callboard_store::test_cases::carrying;
 
 use crate::{Context, Entity, QueryError, Result};
 
@@ -67,6 +68,18 @@ pub async fn execution(ctx: &Context, scope: &Scope, id: ExecutionId) -> Result<
 #[boxed]
 pub async fn test_case(ctx: &Context, scope: &Scope, id: TestCaseId) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::TestCase, id.get(), Entity::TestCase, id.get()).await
+}
+
+/// The test for which results count that come under the identity of another: itself,
+/// unless its history was joined.
+///
+/// # Errors
+/// [`QueryError::Store`].
+#[boxed]
+pub async fn kept_test(ctx: &Context, project: Authorized<ProjectId>, id: TestCaseId) -> Result<TestCaseId> {
+    let mut session = ctx.store.db().read().await?;
+    let kept = carrying::joined_to(&mut session, project.get(), vec![id.get()]).await?;
+    Ok(kept.get(&id).copied().unwrap_or(id))
 }
 
 /// The project of a failure cluster.

@@ -68,6 +68,8 @@ pub enum Kind {
     Subscription,
     /// Deliveries of notifications.
     Delivery,
+    /// Joins of histories.
+    HistoryJoin,
 }
 
 impl Kind {
@@ -102,6 +104,7 @@ impl Kind {
             Self::Channel => "channel",
             Self::Subscription => "subscription",
             Self::Delivery => "delivery",
+            Self::HistoryJoin => "history_join",
         }
     }
 
@@ -136,6 +139,7 @@ impl Kind {
             Self::Channel => &NEXT_CHANNEL,
             Self::Subscription => &NEXT_SUBSCRIPTION,
             Self::Delivery => &NEXT_DELIVERY,
+            Self::HistoryJoin => &NEXT_HISTORY_JOIN,
         }
     }
 }
@@ -186,7 +190,8 @@ sequences! {
     NEXT_DELETION "ids_deletion", NEXT_QUARANTINE "ids_quarantine",
     NEXT_CLUSTER "ids_cluster", NEXT_TEMPLATE "ids_template",
     NEXT_CLUSTER_SUGGESTION "ids_cluster_suggestion", NEXT_EXPORT "ids_export",
-    NEXT_CHANNEL "ids_channel", NEXT_SUBSCRIPTION "ids_subscription", NEXT_DELIVERY "ids_delivery"
+    NEXT_CHANNEL "ids_channel", NEXT_SUBSCRIPTION "ids_subscription", NEXT_DELIVERY "ids_delivery",
+    NEXT_HISTORY_JOIN "ids_history_join"
 }
 static ADVANCE_COUNTER: Statement = Statement::new(
     "ids::ADVANCE_COUNTER",

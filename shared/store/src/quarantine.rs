@@ -64,6 +64,9 @@ statements! {
     /// Puts a test there; a concurrent caller may have been first.
     INSERT = "INSERT INTO quarantine (id, project_id, test_case_id, reason, source, total_before, created_by, created_at, expires_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+    /// Sets one test aside in place of another that is. ix: quarantine_active
+    HAND_OVER = "UPDATE quarantine SET test_case_id = $3 WHERE project_id = $1 AND test_case_id = $2 AND released_at IS NULL \
+        AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.project_id = $1 AND q.test_case_id = $3 AND q.released_at IS NULL)";
     /// Takes executions of tests back that were there when the tests were set aside. ix: quarantine_active
     TAKE_BACK = "UPDATE quarantine SET total_before = total_before - $4 WHERE project_id = $1 AND test_case_id in_ints($2) \
         AND created_at > $3 AND released_at IS NULL";
@@ -216,6 +219,19 @@ pub async fn take_back(
     executions: i64,
 ) -> Result<()> {
     session.execute(&TAKE_BACK, args![project, cases, run_at, executions]).await?;
+    Ok(())
+}
+
+/// Sets a test aside in place of one that leads to it now, unless it is already.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn hand_over(
+    session: &mut Session,
+    project: ProjectId,
+    (from, to): (TestCaseId, TestCaseId),
+) -> Result<()> {
+    session.execute(&HAND_OVER, args![project, from, to]).await?;
     Ok(())
 }
 

@@ -1,10 +1,10 @@
 //! Test cases: the identity of a test across runs, and the attributes that
 //! its newest run mirrors onto it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use callboard_domain::ids::{ProjectId, TestCaseId};
-use callboard_domain::ingest::IdentityHash;
+use callboard_domain::ingest::{IdentityHash, SourcePaths};
 use callboard_domain::search::{parts, words};
 use callboard_domain::time::Timestamp;
 
@@ -13,6 +13,10 @@ use crate::ids::{self, Kind, Listed};
 use crate::projects::like_contains;
 use crate::search::{self, SearchKind};
 use crate::{Result, StoreError};
+
+pub mod carrying;
+
+use carrying::Carried;
 
 /// Between the describe titles of a stored suite path.
 pub const SUITE_SEPARATOR: char = '\u{1f}';
@@ -86,32 +90,34 @@ macro_rules! select_test_case {
 
 statements! {
     /// The test case of an identity. ix: test_cases_identity
-    BY_IDENTITY = "SELECT id FROM test_cases WHERE project_id = $1 AND identity_hash = $2";
+    BY_IDENTITY = "SELECT COALESCE(joined_to, id) FROM test_cases WHERE project_id = $1 AND identity_hash = $2";
     /// One test case.
     BY_ID = select_test_case!("WHERE c.project_id = $1 AND c.id = $2");
     /// Several test cases.
     BY_IDS = select_test_case!("WHERE c.project_id = $1 AND c.id in_ints($2)");
     /// Several test cases of some projects. PK
     BY_IDS_IN = select_test_case!("WHERE c.project_id in_ints($1) AND c.id in_ints($2)");
-    /// Files of some test cases. PostgreSQL is asked for a column that the index of files does not have: once the
-    /// table was vacuumed it would go through all of that for each of them.
-    FILE_PATHS = "SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id in_ints($2)",
-        whole "vv", postgres "SELECT c.id, c.file_path FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
-        (SELECT id, file_path FROM test_cases WHERE project_id = $1 AND id BETWEEN asked.id AND asked.id \
+    /// The files under which results of some test cases come. PostgreSQL is asked for a column that the index of files does
+    /// not have: once the table was vacuumed it would go through all of that for each of them.
+    REPORTED_PATHS = "SELECT id, COALESCE(reported_path, file_path) FROM test_cases WHERE project_id = $1 AND id in_ints($2)",
+        whole "vv", postgres "SELECT c.id, COALESCE(c.reported_path, c.file_path) FROM unnest($2::bigint[]) AS asked(id) CROSS JOIN LATERAL \
+        (SELECT id, file_path, reported_path FROM test_cases WHERE project_id = $1 AND id BETWEEN asked.id AND asked.id \
         AND octet_length(title) >= 0 ORDER BY id LIMIT 1) AS c";
     /// Tests of some files. ix: test_cases_by_file
-    OF_FILES = "SELECT file_path, id FROM test_cases WHERE project_id = $1 AND file_path in_texts($2) LIMIT $3",
+    OF_FILES = "SELECT file_path, id FROM test_cases WHERE project_id = $1 AND file_path in_texts($2) AND joined_to IS NULL LIMIT $3",
         postgres "SELECT asked.path, c.id FROM unnest($2::text[]) AS asked(path) CROSS JOIN LATERAL \
-        (SELECT id FROM test_cases WHERE project_id = $1 AND file_path = asked.path OFFSET 0) AS c LIMIT $3";
+        (SELECT id FROM test_cases WHERE project_id = $1 AND file_path = asked.path AND joined_to IS NULL OFFSET 0) AS c LIMIT $3";
     /// Files of a project. ix: test_cases_by_file
-    FILES = "SELECT DISTINCT file_path FROM test_cases WHERE project_id = $1 LIMIT $2";
-    /// What is stored of some identities. ix: test_cases_identity
-    BY_HASHES = "SELECT id, identity_hash, tags, owner, priority, feature, link, meta_at FROM test_cases \
-        WHERE project_id = $1 AND identity_hash in_bytes($2)",
-        whole "vbvvvvvv", postgres "SELECT c.id, c.identity_hash, c.tags, c.owner, c.priority, c.feature, c.link, c.meta_at \
+    FILES = "SELECT DISTINCT file_path FROM test_cases WHERE project_id = $1 AND joined_to IS NULL LIMIT $2";
+    /// What is stored of some identities, with the attributes of the tests they lead to. ix: test_cases_identity
+    BY_HASHES = "SELECT c.id, c.identity_hash, c.joined_to, c.is_rooted, CASE WHEN k.id IS NULL THEN c.tags ELSE k.tags END, CASE WHEN k.id IS NULL THEN c.owner ELSE k.owner END, CASE WHEN k.id IS NULL THEN c.priority ELSE k.priority END, CASE WHEN k.id IS NULL THEN c.feature ELSE k.feature END, CASE WHEN k.id IS NULL THEN c.link ELSE k.link END, CASE WHEN k.id IS NULL THEN c.meta_at ELSE k.meta_at END FROM test_cases c \
+        LEFT JOIN test_cases k ON k.project_id = c.project_id AND k.id = c.joined_to \
+        WHERE c.project_id = $1 AND c.identity_hash in_bytes($2)",
+        whole "vbvvvvvvvv", postgres "SELECT c.id, c.identity_hash, c.joined_to, c.is_rooted, CASE WHEN k.id IS NULL THEN c.tags ELSE k.tags END, CASE WHEN k.id IS NULL THEN c.owner ELSE k.owner END, CASE WHEN k.id IS NULL THEN c.priority ELSE k.priority END, CASE WHEN k.id IS NULL THEN c.feature ELSE k.feature END, CASE WHEN k.id IS NULL THEN c.link ELSE k.link END, CASE WHEN k.id IS NULL THEN c.meta_at ELSE k.meta_at END \
         FROM unnest($2::bytea[]) AS asked(hash) CROSS JOIN LATERAL \
         (SELECT * FROM test_cases WHERE project_id = $1 AND identity_hash BETWEEN asked.hash AND asked.hash \
-        ORDER BY identity_hash LIMIT 1) AS c";
+        ORDER BY identity_hash LIMIT 1) AS c LEFT JOIN LATERAL \
+        (SELECT * FROM test_cases WHERE project_id = $1 AND id BETWEEN c.joined_to AND c.joined_to ORDER BY id LIMIT 1) AS k ON true";
     /// Marks tests of a project that nothing counts for any more.
     LET_GO = "UPDATE test_cases SET meta_at = $3 WHERE project_id = $1 AND id in_ints($2) AND meta_at > $3 AND NOT EXISTS \
         (SELECT 1 FROM test_state s WHERE s.project_id = $1 AND s.lane_id = 0 AND s.test_case_id = test_cases.id AND s.total > 0) \
@@ -141,9 +147,9 @@ static INSERT: Bulk = Bulk::new(
     "test_cases::INSERT",
     2,
     "INSERT INTO test_cases (id, project_id, identity_hash, file_path, suite_path, title, search_text, tags, owner, \
-     priority, feature, link, meta_at, created_at) \
+     priority, feature, link, meta_at, joined_to, created_at) \
      SELECT r.id, $1, r.identity_hash, r.file_path, r.suite_path, r.title, r.search_text, r.tags, r.owner, r.priority, \
-     r.feature, r.link, r.meta_at, $2 FROM",
+     r.feature, r.link, r.meta_at, r.joined_to, $2 FROM",
     &[
         Column::Int("id"),
         Column::Bytes("identity_hash"),
@@ -157,6 +163,7 @@ static INSERT: Bulk = Bulk::new(
         Column::Text("feature"),
         Column::Text("link"),
         Column::Int("meta_at"),
+        Column::Int("joined_to"),
     ],
     "WHERE true ON CONFLICT (project_id, identity_hash) DO NOTHING",
 );
@@ -210,8 +217,30 @@ const NO_RUN: i64 = i64::MIN;
 pub struct Resolved {
     /// Id by identity hash.
     pub ids: HashMap<[u8; 32], TestCaseId>,
+    /// The tests of identities that lead to another one, which is in `ids`.
+    pub joined: HashMap<[u8; 32], TestCaseId>,
     /// How many were new, or had no run left.
     pub created: usize,
+    /// The first test that was made, if any.
+    pub first_created: Option<TestCaseId>,
+    /// Whether some go on with a history that they had under another path.
+    pub carries: bool,
+}
+
+impl Resolved {
+    fn take(&mut self, hash: [u8; 32], known: &Stored) {
+        self.ids.insert(hash, known.id);
+        if let Some(joined) = known.joined {
+            self.joined.insert(hash, joined);
+        }
+    }
+
+    /// Whether several identities are one test.
+    #[must_use]
+    pub fn has_joined_pairs(&self) -> bool {
+        let tests: HashSet<TestCaseId> = self.ids.values().copied().collect();
+        !self.joined.is_empty() && tests.len() < self.ids.len()
+    }
 }
 
 /// The test cases of a batch, when [`resolve`] would find all of them as they should
@@ -227,21 +256,23 @@ pub async fn resolved(
 ) -> Result<Option<Resolved>> {
     let hashes = identities.iter().map(|identity| identity.hash.to_vec()).collect();
     let stored = read_stored(session, project, hashes).await?;
-    let mut ids = HashMap::with_capacity(identities.len());
+    let mut resolved = Resolved::default();
     for identity in identities {
         match stored.get(&identity.hash) {
             Some(known) if !known.has_no_run() && !known.is_changed_by(identity, at) => {
-                ids.insert(identity.hash, known.id);
+                resolved.take(identity.hash, known);
             }
             _ => return Ok(None),
         }
     }
-    Ok(Some(Resolved { ids, created: 0 }))
+    Ok(Some(resolved))
 }
 
 /// Finds the test cases of a batch and creates the missing ones. `at` is the
 /// start of the run: attributes are mirrored only from runs at least as new as
-/// the one that set them last. `identities` must be free of repeats.
+/// the one that set them last. `identities` must be free of repeats. With
+/// `earlier`, a missing test goes on with the history that it has under the path
+/// that an earlier release of its reporter sent.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -249,6 +280,7 @@ pub async fn resolve(
     session: &mut Session,
     project: ProjectId,
     mut identities: Vec<TestIdentity>,
+    earlier: Option<&SourcePaths>,
     at: Timestamp,
     now: Timestamp,
 ) -> Result<Resolved> {
@@ -257,24 +289,31 @@ pub async fn resolve(
     let mut resolved = Resolved::default();
     let mut changed = Vec::new();
     let hashes = identities.iter().map(|identity| identity.hash.to_vec()).collect();
-    let stored = read_stored(session, project, hashes).await?;
-    let (mut missing, mut without_run) = (Vec::new(), Vec::new());
-    for identity in identities {
-        match stored.get(&identity.hash) {
-            Some(known) => {
-                resolved.ids.insert(identity.hash, known.id);
-                if known.has_no_run() {
-                    without_run.push(known.id.get());
-                }
-                if known.is_changed_by(&identity, at) {
-                    changed.push((known.id, identity.meta));
-                }
-            }
-            None => missing.push(identity),
-        }
-    }
+    let mut stored = read_stored(session, project, hashes).await?;
+    let missing: Vec<&TestIdentity> =
+        identities.iter().filter(|identity| !stored.contains_key(&identity.hash)).collect();
     if !missing.is_empty() {
-        resolved.created = create(session, project, &missing, at, now, &mut resolved.ids).await?;
+        let mut carried = HashMap::new();
+        if let Some(earlier) = earlier {
+            carried = carrying::carried(session, project, &missing, earlier).await?;
+        }
+        let created = create(session, project, &missing, &carried, at, now).await?;
+        resolved.created = created.counting;
+        resolved.first_created = created.first;
+        stored.extend(created.stored);
+        carrying::note(session, project, &carried, &stored, now).await?;
+        resolved.carries = !carried.is_empty();
+    }
+    let mut without_run = Vec::new();
+    for identity in identities {
+        let known = stored.get(&identity.hash).ok_or(StoreError::Damaged("a test case was not stored"))?;
+        resolved.take(identity.hash, known);
+        if known.has_no_run() {
+            without_run.push(known.id.get());
+        }
+        if known.is_changed_by(&identity, at) {
+            changed.push((known.id, identity.meta));
+        }
     }
     if !without_run.is_empty() {
         // Another run may have brought some of them meanwhile.
@@ -310,7 +349,12 @@ pub async fn take_back(
 }
 
 struct Stored {
+    /// Of the test for which results count.
     id: TestCaseId,
+    /// Of the test of this identity, where that leads to another.
+    joined: Option<TestCaseId>,
+    /// Whether a run whose paths begin at the root of a work tree has reported it.
+    is_rooted: bool,
     meta: TestMeta,
     meta_at: Timestamp,
 }
@@ -336,8 +380,10 @@ async fn read_stored(
 
 fn read_stored_row(row: &Row) -> Result<([u8; 32], Stored)> {
     let mut r = row.reader();
-    let id = TestCaseId(r.int()?);
+    let own = TestCaseId(r.int()?);
     let hash = r.bytes()?.try_into().map_err(|_| StoreError::Damaged("an identity hash"))?;
+    let joined_to = r.opt_int()?.map(TestCaseId);
+    let is_rooted = r.int()? != 0;
     let meta = TestMeta {
         tags: read_tags(&r.text()?)?,
         owner: r.opt_text()?,
@@ -345,63 +391,81 @@ fn read_stored_row(row: &Row) -> Result<([u8; 32], Stored)> {
         feature: r.opt_text()?,
         link: r.opt_text()?,
     };
-    Ok((hash, Stored { id, meta, meta_at: r.time()? }))
+    let (id, joined) = joined_to.map_or((own, None), |kept| (kept, Some(own)));
+    Ok((hash, Stored { id, joined, is_rooted, meta, meta_at: r.time()? }))
 }
 
+struct Created {
+    /// How many count: those that lead to no other.
+    counting: usize,
+    /// The first of all.
+    first: Option<TestCaseId>,
+    stored: HashMap<[u8; 32], Stored>,
+}
+
+/// Creates tests, those that are carried leading to the one they are carried by.
 async fn create(
     session: &mut Session,
     project: ProjectId,
-    missing: &[TestIdentity],
+    missing: &[&TestIdentity],
+    carried: &HashMap<[u8; 32], Carried>,
     at: Timestamp,
     now: Timestamp,
-    ids: &mut HashMap<[u8; 32], TestCaseId>,
-) -> Result<usize> {
+) -> Result<Created> {
     let fresh = ids::allocate(session, Kind::TestCase, missing.len()).await?;
     let mut rows = INSERT.rows();
     for (id, identity) in fresh.iter().zip(missing) {
-        let suite_path = identity.suite_path.join(&SUITE_SEPARATOR.to_string());
-        let search_text =
-            format!("{} {} {}", identity.title, identity.file_path, identity.suite_path.join(" "))
-                .to_lowercase();
+        let kept = carried.get(&identity.hash).map(|carried| carried.earlier);
         rows.push([
             (*id).into(),
             identity.hash.into(),
             (&identity.file_path).into(),
-            suite_path.into(),
+            identity.suite_path.join(&SUITE_SEPARATOR.to_string()).into(),
             (&identity.title).into(),
-            search_text.into(),
+            search_text(&identity.title, &identity.file_path, &identity.suite_path).into(),
             write_tags(&identity.meta.tags)?.into(),
             identity.meta.owner.clone().into(),
             identity.meta.priority.clone().into(),
             identity.meta.feature.clone().into(),
             identity.meta.link.clone().into(),
-            at.into(),
+            kept.map_or(at, |_| Timestamp(NO_RUN)).into(),
+            kept.map(TestCaseId::get).into(),
         ]);
     }
     session.execute_bulk(&INSERT, args![project, now], rows).await?;
     // A concurrent run may have created some of them first: what is stored counts.
     let hashes = missing.iter().map(|identity| identity.hash.to_vec()).collect();
     let stored = read_stored(session, project, hashes).await?;
-    let mut created = Vec::new();
-    let mut found_by = Vec::new();
+    let (mut listed, mut found_by, mut counting) = (Vec::new(), Vec::new(), 0);
     let mut tags = INSERT_TAGS.rows();
     for (id, identity) in fresh.iter().zip(missing) {
         let known = stored.get(&identity.hash).ok_or(StoreError::Damaged("a test case was not stored"))?;
-        ids.insert(identity.hash, known.id);
-        if known.id.get() == *id {
-            created.push(*id);
-            let suites = identity.suite_path.iter().map(String::as_str);
-            let texts = [identity.title.as_str(), &identity.file_path].into_iter().chain(suites);
-            found_by.extend(words(texts).into_iter().map(|word| (word, *id)));
-            for tag in &identity.meta.tags {
-                tags.push([tag.into(), (*id).into()]);
-            }
+        if known.joined.unwrap_or(known.id).get() != *id {
+            continue;
+        }
+        listed.push(*id);
+        if known.joined.is_some() {
+            continue;
+        }
+        counting += 1;
+        let words = search_words(&identity.title, &identity.file_path, &identity.suite_path);
+        found_by.extend(words.into_iter().map(|word| (word, *id)));
+        for tag in &identity.meta.tags {
+            tags.push([tag.into(), (*id).into()]);
         }
     }
     session.execute_bulk(&INSERT_TAGS, args![project], tags).await?;
     search::add(session, project, SearchKind::TestCase, found_by).await?;
-    ids::list(session, Listed::TestCase, project, &created).await?;
-    Ok(created.len())
+    ids::list(session, Listed::TestCase, project, &listed).await?;
+    Ok(Created { counting, first: listed.first().copied().map(TestCaseId), stored })
+}
+
+fn search_text(title: &str, file_path: &str, suite_path: &[String]) -> String {
+    format!("{title} {file_path} {}", suite_path.join(" ")).to_lowercase()
+}
+
+fn search_words(title: &str, file_path: &str, suite_path: &[String]) -> Vec<String> {
+    words([title, file_path].into_iter().chain(suite_path.iter().map(String::as_str)))
 }
 
 /// Locks some tests until the transaction ends.
@@ -526,16 +590,16 @@ pub async fn get_in(
     rows.iter().map(|row| read(row).map(|case| (case.id, case))).collect()
 }
 
-/// The files of some test cases of a project.
+/// The files under which results of some test cases of a project come.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
-pub async fn file_paths(
+pub async fn reported_paths(
     session: &mut Session,
     project: ProjectId,
     ids: Vec<i64>,
 ) -> Result<HashMap<TestCaseId, String>> {
-    let rows = session.all(&FILE_PATHS, args![project, ids]).await?;
+    let rows = session.all(&REPORTED_PATHS, args![project, ids]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();

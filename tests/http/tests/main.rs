@@ -27,6 +27,7 @@ mod foreign;
 mod full_runs;
 mod gate;
 mod healing;
+mod histories;
 mod idempotency;
 mod ingest;
 mod judging;

@@ -484,7 +484,7 @@ async fn what_is_stored_comes_back_from_lists_of_rows() {
         let before = contents(service).await;
         let mut session = service.state().store().db().read().await.expect("a session");
         let ids: Vec<i64> = (1..=301).collect();
-        let paths = test_cases::file_paths(&mut session, ProjectId(1), ids).await.expect("paths");
+        let paths = test_cases::reported_paths(&mut session, ProjectId(1), ids).await.expect("paths");
         assert_eq!(paths.len(), 301);
         let stored = texts(service, "SELECT file_path FROM test_cases WHERE title = 'pays'").await;
         assert!(stored.len() == 1 && stored[0].contains("\"quoted\", [é] 😀"), "{stored:?}");

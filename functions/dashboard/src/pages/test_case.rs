@@ -155,6 +155,8 @@ pub(crate) async fn test_case(
     Query(asked): Query<Asked>,
 ) -> Result<Response, ApiError> {
     let project = resolve::test_case(&visit.ctx, visit.scope(), id).await?;
+    // Links to a joined test lead to the one that its results count for.
+    let id = resolve::kept_test(&visit.ctx, project, id).await?;
     let cursors = CursorScope::new(RouteId::TestCasePage, &asked)?;
     let (lane, limit) = (asked.lane(), asked.page.limit as usize);
     let charted = HistoryQuery { browser: asked.browser.clone(), ..HistoryQuery::of(&lane) };

@@ -94,7 +94,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let test_case_id: TestCaseId = asked.argument("testCaseId")?;
     let after: Option<(i64, i64)> = asked.after()?;
     let context = asked.context;
-    let project = context.test_case(test_case_id).await?;
+    let (project, test_case_id) = context.kept_test(test_case_id).await?;
     let everywhere = LaneQuery::default();
     let detail = test_cases::detail(&context.query, project, test_case_id, &everywhere).await?;
     let query = HistoryQuery { after, ..HistoryQuery::default() };

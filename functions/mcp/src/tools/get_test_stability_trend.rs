@@ -63,7 +63,7 @@ struct Bucket {
 async fn trend(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let Input { test_case_id, buckets } = asked.input()?;
     let context = asked.context;
-    let project = context.test_case(test_case_id).await?;
+    let (project, test_case_id) = context.kept_test(test_case_id).await?;
     let everywhere = LaneQuery::default();
     let found =
         test_cases::stability_by_count(&context.query, project, test_case_id, &everywhere, buckets).await?;

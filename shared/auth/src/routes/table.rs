@@ -247,6 +247,10 @@ routes! {
     ReleaseAside => delete("/api/projects/{id}/quarantine/{testCaseId}").reporting().in_project();
     /// The tests reporters need not fail for.
     QuarantinePlan => get("/api/projects/{id}/quarantine-plan").ingest().in_project();
+    /// Tests that are the same under two paths.
+    JoinedHistories => get("/api/projects/{id}/joined-histories").in_project();
+    /// Joins two histories, or makes them two again.
+    DecideHistory => patch("/api/projects/{id}/joined-histories/{historyId}").reporting().in_project();
 
     /// Runs across projects.
     ListRuns => get("/api/test-runs").listed();

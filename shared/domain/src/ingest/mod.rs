@@ -23,6 +23,7 @@ mod meta;
 mod metadata;
 mod run_fields;
 mod run_parts;
+mod source_paths;
 mod status_words;
 mod stored;
 mod test_case;
@@ -45,6 +46,7 @@ pub use meta::{Priority, SuiteConfig, SuiteMode, TestMeta};
 pub use metadata::{MAX_METADATA_BYTES, Origin, bounded_metadata};
 pub use run_fields::{Need, RunFields, project_name};
 pub use run_parts::{ClaimedTotals, FilterDetails, Shard};
+pub use source_paths::{PathPrefix, SourcePaths};
 pub use status_words::{ClaimedResult, run_result, test_result};
 pub use stored::{
     StoredCases, StoredEvents, StoredSubmit, read_stored_cases, read_stored_events, read_stored_submit,

@@ -344,8 +344,8 @@ impl Batch {
     /// many tests count again.
     async fn count(self, session: &mut Session, project: ProjectId) -> Result<(Vec<RunRow>, i64)> {
         let all: BTreeSet<i64> =
-            self.runs.iter().flat_map(|part| &part.executions).map(|row| row.test_case.get()).collect();
-        let paths = test_cases::file_paths(session, project, all.into_iter().collect()).await?;
+            self.runs.iter().flat_map(|part| &part.executions).map(|row| row.came_as().get()).collect();
+        let paths = test_cases::reported_paths(session, project, all.into_iter().collect()).await?;
         let mut states = States::default();
         for (lane, cases) in self.tests {
             let cases: Vec<TestCaseId> = cases.into_iter().collect();
@@ -363,7 +363,7 @@ impl Batch {
             let anew = tally.compared_anew(session, &run, &rows).await?;
             executions::set_flags(session, project, run.id, &anew).await?;
             let rows = rows.iter().map(|row| {
-                let file_path = paths.get(&row.test_case).map_or("", String::as_str);
+                let file_path = paths.get(&row.came_as()).map_or("", String::as_str);
                 let after = seen(row, run.order_at, run.is_mass_failure);
                 Counted { test_case: row.test_case, file_path, before: None, after }
             });

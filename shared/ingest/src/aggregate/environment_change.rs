@@ -225,14 +225,15 @@ async fn move_rows(
     executions::counting::set_flags(session, run.project, run.id, &anew).await?;
     rollups::write_states(session, run.project, &states).await?;
     doomed::delete_empty_states(session, run.project, &left, ids.clone()).await?;
-    let paths = test_cases::file_paths(session, run.project, ids).await?;
+    let came_as = rows.iter().map(|row| row.came_as().get()).collect();
+    let paths = test_cases::reported_paths(session, run.project, came_as).await?;
     for (lanes, sign) in [(&left, -1), (&joined, 1)] {
         let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
         for row in rows {
             for lane in lanes {
                 days.count((*lane, day), row.test_case, row.outcome, row.duration_ms, sign);
             }
-            if let Some(path) = paths.get(&row.test_case) {
+            if let Some(path) = paths.get(&row.came_as()) {
                 let folder = rollups::folder_of(path);
                 folders.count((lanes, day), folder, row.outcome, row.duration_ms, sign);
             }

@@ -63,6 +63,26 @@ pub(crate) fn group(requests: Vec<Vec<TestCaseEntry>>) -> Vec<Group> {
     groups
 }
 
+/// Groups of the same test in the same browser project are one, also where their
+/// identities are those of several paths.
+pub(crate) fn join_groups(groups: &[Group], tests: &HashMap<IdentityHash, TestCaseId>) -> Vec<Group> {
+    let mut joined: Vec<Group> = Vec::with_capacity(groups.len());
+    let mut places: HashMap<(Option<TestCaseId>, &str), usize> = HashMap::new();
+    for group in groups {
+        let Some(newest) = group.newest() else { continue };
+        let key = (tests.get(&newest.identity).copied(), newest.browser_project.as_str());
+        if let Some(known) = places.get(&key).and_then(|place| joined.get_mut(*place)) {
+            let end = known.entries.len();
+            known.further.extend([0].iter().chain(&group.further).map(|begin| end + begin));
+            known.entries.extend(group.entries.iter().cloned());
+        } else {
+            places.insert(key, joined.len());
+            joined.push(Group { entries: group.entries.clone(), further: group.further.clone() });
+        }
+    }
+    joined
+}
+
 /// What attempts note of the slot they came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardIdentity {
@@ -148,6 +168,7 @@ pub(crate) fn decided(
         cluster: before
             .filter(|row| row.facts.fingerprint == decision.fingerprint)
             .and_then(|row| row.cluster),
+        reported_as: before.and_then(|row| row.reported_as),
     })
 }
 

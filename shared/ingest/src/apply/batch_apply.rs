@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
 use callboard_domain::ids::{ExecutionId, PackId, TestCaseId};
-use callboard_domain::ingest::{IdentityHash, TestCaseEntry};
+use callboard_domain::ingest::{IdentityHash, SourcePaths, TestCaseEntry};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow, RunPlace};
@@ -18,12 +18,13 @@ use callboard_store::test_cases::{self, TestIdentity, TestMeta};
 
 use crate::Result;
 use crate::apply::attachments::{PublishedFile, link_all, lock_contents};
-use crate::apply::attempt_merge::{Group, ShardIdentity};
+use crate::apply::attempt_merge::{self, Group, ShardIdentity};
 use crate::apply::clusters::{ClusterChange, Failures};
 use crate::apply::execution_change::ExecutionChange;
 use crate::apply::execution_plan::{Basis, ExecutionPlan, Stored};
 use crate::apply::execution_writer::{WriteContext, write};
 use crate::apply::project_lookups::ProjectLookups;
+use crate::transaction::follow_up::{FindHistories, JoinHistories};
 use crate::transaction::run_lanes::place_of;
 
 /// Most entries one transaction takes; a larger submission is written in
@@ -51,6 +52,8 @@ pub(crate) struct Target<'a> {
     pub(crate) requests: &'a Captured,
     /// Files by index of the entry.
     pub(crate) files: &'a HashMap<usize, Vec<PublishedFile>>,
+    /// What the run says about its paths.
+    pub(crate) paths: Option<SourcePaths>,
     /// Clock.
     pub(crate) now: Timestamp,
 }
@@ -77,6 +80,8 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     let project = target.run.project;
     let place = place_of(target.run);
     let failures = Failures::of(groups);
+    let joined_groups;
+    let mut groups = groups;
     let (mut draft, new_test_cases) = match target.drafted.take() {
         Some(draft) => {
             failures.begin(session, target.run, target.is_fresh).await?;
@@ -84,7 +89,18 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
         }
         None => {
             let at = target.run.order_at;
-            let resolved = test_cases::resolve(session, project, identities(groups), at, target.now).await?;
+            let (identities, paths) = (identities(groups), target.paths.as_ref());
+            let resolved = test_cases::resolve(session, project, identities, paths, at, target.now).await?;
+            if resolved.carries {
+                JoinHistories::enqueue(session, project, target.now).await?;
+            }
+            if let Some(first) = resolved.first_created {
+                FindHistories::enqueue_for_new(session, project, first, target.now).await?;
+            }
+            if resolved.has_joined_pairs() {
+                joined_groups = attempt_merge::join_groups(groups, &resolved.ids);
+                groups = &joined_groups;
+            }
             failures.begin(session, target.run, target.is_fresh).await?;
             let stored = stored(session, target, place, resolved.ids.values()).await?;
             let Target { shard, known, evidence, files, .. } = *target;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use callboard_domain::attempts::EvidenceSlice;
 use callboard_domain::endpoints::Captured;
 use callboard_domain::ids::{PackId, ProjectId, RunId, SlotId};
-use callboard_domain::ingest::TestCaseEntry;
+use callboard_domain::ingest::{SourcePaths, TestCaseEntry};
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::feed::NewEvent;
@@ -180,7 +180,7 @@ impl StoredState {
         }
         let identities = batch_apply::identities(&batch.groups);
         let tests = test_cases::resolved(session, run.project, &identities, run.order_at).await?;
-        let Some(tests) = tests else { return Ok(None) };
+        let Some(tests) = tests.filter(|tests| !tests.has_joined_pairs()) else { return Ok(None) };
         let cases = tests.ids.values().map(|id| id.get()).collect();
         let (rows, predecessors) =
             executions::of_batch_with_predecessors(session, place_of(run), cases).await?;
@@ -336,6 +336,11 @@ impl Batch {
         let (drafted, mut events) =
             foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.draft), foreseen.events));
         let lanes = locked.lanes.clone();
+        let paths = if drafted.is_none() {
+            SourcePaths::from_json(&runs::details(session, project, locked.run.id).await?.metadata)
+        } else {
+            None
+        };
         let mut target = Target {
             run: &mut locked.run,
             lanes: &lanes,
@@ -346,6 +351,7 @@ impl Batch {
             evidence: &evidence,
             requests: &requests,
             files: &HashMap::new(),
+            paths,
             now: at,
         };
         let folded = batch_apply::fold(session, &mut target, &groups).await?;

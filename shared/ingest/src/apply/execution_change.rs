@@ -9,6 +9,4 @@ pub(crate) struct ExecutionChange {
     pub(crate) before: Option<ExecutionRow>,
     /// As it is now.
     pub(crate) after: ExecutionRow,
-    /// File of the test.
-    pub(crate) file_path: String,
 }

@@ -102,6 +102,10 @@ impl ExecutionPlan {
         let with_files = group.entries.iter().filter(|entry| basis.files.contains_key(&entry.index));
         self.repetitions.extend(with_files.map(|entry| (entry.index, repetition_of(&attempts, entry))));
         let Some((index, mut after)) = states.pop() else { return };
+        if before.is_none() {
+            after.reported_as =
+                group.newest().and_then(|newest| basis.resolved.joined.get(&newest.identity)).copied();
+        }
         // What is stored keeps the mark it was stored with, so that sending it again changes nothing.
         if before.is_none() && basis.known.is_aside(case) {
             after.flags = after.flags.set(ExecutionFlags::QUARANTINED, true);
@@ -115,8 +119,7 @@ impl ExecutionPlan {
         self.used_packs.extend(packs_of(&attempts, sent));
         let taken = group.entries.iter().filter(|entry| has_evidence_of(&attempts, entry, basis.evidence));
         self.capturing.extend(taken.map(|entry| (entry.index, place, case)));
-        let file_path = group.newest().map(|newest| newest.file_path.clone()).unwrap_or_default();
-        self.changes.push((place, index, ExecutionChange { before, after, file_path }));
+        self.changes.push((place, index, ExecutionChange { before, after }));
     }
 
     /// Gives new executions, as they passed through their states too, the next numbers

@@ -13,6 +13,7 @@ use callboard_store::executions::counting::{self, ToCount};
 use callboard_store::executions::{self, ExecutionRow};
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::RunRow;
+use callboard_store::test_cases;
 
 use crate::Result;
 use crate::aggregate::environment_change;
@@ -63,12 +64,7 @@ async fn count_again(
     let mut again = Vec::new();
     for change in changes {
         match &change.before {
-            Some(before) if change.after.id <= last_counted => again.push(Counted {
-                test_case: change.after.test_case,
-                file_path: &change.file_path,
-                before: Some(observed(before, held.run)),
-                after: observed(&change.after, held.run),
-            }),
+            Some(before) if change.after.id <= last_counted => again.push((before, &change.after)),
             _ => {
                 held.run.uncounted_since.get_or_insert(held.now);
             }
@@ -78,9 +74,20 @@ async fn count_again(
         return Ok(());
     }
     let run = &*held.run;
-    let cases: BTreeSet<TestCaseId> = again.iter().map(|one| one.test_case).collect();
+    let cases: BTreeSet<TestCaseId> = again.iter().map(|(_, after)| after.test_case).collect();
     let cases: Vec<TestCaseId> = cases.into_iter().collect();
     let states = rollups::lock_states(session, run.project, held.lanes, &cases).await?;
+    let came_as = again.iter().map(|(_, after)| after.came_as().get()).collect();
+    let paths = test_cases::reported_paths(session, run.project, came_as).await?;
+    let again: Vec<Counted<'_>> = again
+        .into_iter()
+        .map(|(before, after)| Counted {
+            test_case: after.test_case,
+            file_path: paths.get(&after.came_as()).map_or("", String::as_str),
+            before: Some(observed(before, run)),
+            after: observed(after, run),
+        })
+        .collect();
     let mut tally = AggregateDelta::over(states);
     // The states know further back than what the rows were compared with.
     let counted = changes.iter().map(|change| &change.after).filter(|row| row.id <= last_counted);

@@ -5,7 +5,6 @@ use callboard_domain::attempts::AttemptSet;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::executions::{self, ExecutionRow};
-use callboard_store::test_cases;
 
 use crate::Result;
 use crate::apply::attempt_merge::{decided, stored_attempts};
@@ -31,17 +30,13 @@ pub(crate) async fn redecide(
         change(&mut attempts);
         let after = decided(place, before.test_case, before.browser_id, Some(&before), &attempts)?;
         if after != before {
-            changes.push(ExecutionChange { before: Some(before), after, file_path: String::new() });
+            changes.push(ExecutionChange { before: Some(before), after });
         }
     }
     if changes.is_empty() {
         return Ok(0);
     }
     let cases: Vec<i64> = changes.iter().map(|change| change.after.test_case.get()).collect();
-    let paths = test_cases::file_paths(session, place.project, cases.clone()).await?;
-    for change in &mut changes {
-        change.file_path = paths.get(&change.after.test_case).cloned().unwrap_or_default();
-    }
     let failures = Failures::of(&[]);
     failures.begin(session, &locked.run, false).await?;
     let (_, predecessors) = executions::of_batch_with_predecessors(session, place, cases).await?;

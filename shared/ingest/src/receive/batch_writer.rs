@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use callboard_domain::ids::{ExecutionId, PackId, RunId, SlotId};
+use callboard_domain::ingest::SourcePaths;
 use callboard_domain::run_life::{EndReason, SlotState};
 use callboard_domain::status::RunStatus;
 use callboard_store::runs::{self, RunRow};
@@ -161,6 +162,7 @@ impl<'a> Writer<'a> {
             evidence: &placed.slices,
             requests: &self.packed.requests,
             files: &self.files,
+            paths: fields.metadata.as_ref().and_then(SourcePaths::from_metadata),
             now,
         };
         let folded = batch_apply::fold(&mut session, &mut target, groups).await?;

@@ -127,7 +127,7 @@ pub async fn uncount(
         };
         let run = &DoomedRun { lane_id, lanes, ..run.clone() };
         uncount_states(session, run, &rows, &cases).await?;
-        uncount_days(session, run, &rows, &cases).await?;
+        uncount_days(session, run, &rows).await?;
     }
     // The run's requests go together: what is left of it shows none. Of kept rows they go last.
     if run.rows == RowsOfRun::Freed {
@@ -224,16 +224,9 @@ async fn uncount_states(
 }
 
 /// `test_daily`, `spec_daily` and `browser_daily`.
-async fn uncount_days(
-    session: &mut Session,
-    run: &DoomedRun,
-    rows: &[ExecutionRow],
-    cases: &[TestCaseId],
-) -> Result<()> {
-    let ids = cases.iter().map(|case| case.get()).collect();
-    let known = test_cases::get_many(session, run.project, ids).await?;
-    let paths: BTreeMap<TestCaseId, String> =
-        known.into_iter().map(|(id, case)| (id, case.file_path)).collect();
+async fn uncount_days(session: &mut Session, run: &DoomedRun, rows: &[ExecutionRow]) -> Result<()> {
+    let came_as = rows.iter().map(|row| row.came_as().get()).collect();
+    let paths = test_cases::reported_paths(session, run.project, came_as).await?;
     let (mut days, mut folders) = (TestDays::default(), FolderDays::default());
     let mut browsers = BrowserDays::default();
     let day = run.order_at.day();
@@ -242,7 +235,7 @@ async fn uncount_days(
         for lane in &run.lanes {
             days.count((*lane, day), row.test_case, row.outcome, row.duration_ms, -1);
         }
-        if let Some(path) = paths.get(&row.test_case) {
+        if let Some(path) = paths.get(&row.came_as()) {
             let folder = rollups::folder_of(path);
             folders.count((&run.lanes, day), folder, row.outcome, row.duration_ms, -1);
         }

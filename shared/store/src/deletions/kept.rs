@@ -41,6 +41,16 @@ statements! {
     RESTORE_RUN = "INSERT INTO test_runs SELECT * FROM deleted_runs WHERE project_id = $1 AND id = $2";
     /// Moves its executions back.
     RESTORE_EXECUTIONS = "INSERT INTO executions SELECT * FROM deleted_executions WHERE project_id = $1 AND run_id = $2";
+    /// Those of tests whose history was joined meanwhile count for the test it was joined with. PK
+    FOLLOW_JOINS = "UPDATE executions SET reported_as = test_case_id, test_case_id = \
+        (SELECT c.joined_to FROM test_cases c WHERE c.project_id = $1 AND c.id = executions.test_case_id) \
+        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND EXISTS (SELECT 1 FROM test_cases c \
+        WHERE c.project_id = $1 AND c.id = executions.test_case_id AND c.joined_to IS NOT NULL AND NOT EXISTS \
+        (SELECT 1 FROM executions k WHERE k.project_id = $1 AND k.day = executions.day AND k.test_case_id = c.joined_to AND k.run_id = $2))";
+    /// And those of tests that were made two again count for their own. PK
+    LEAVE_JOINS = "UPDATE executions SET test_case_id = reported_as, reported_as = NULL \
+        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 AND reported_as IS NOT NULL AND EXISTS (SELECT 1 FROM test_cases c \
+        WHERE c.project_id = $1 AND c.id = executions.reported_as AND c.joined_to IS NULL)";
     /// What was moved back.
     FORGET_EXECUTIONS = "DELETE FROM deleted_executions WHERE project_id = $1 AND run_id = $2";
     /// The cluster an execution counts for. PK
@@ -177,6 +187,11 @@ pub async fn restore_run(
     session.execute(&DELETE_RUN, args![project, id]).await?;
     session.execute(&RESTORE_EXECUTIONS, args![project, id]).await?;
     session.execute(&FORGET_EXECUTIONS, args![project, id]).await?;
+    if counts_again {
+        let (low, high) = ExecutionId::range_of(id);
+        session.execute(&LEAVE_JOINS, args![project, id, low, high]).await?;
+        session.execute(&FOLLOW_JOINS, args![project, id, low, high]).await?;
+    }
     ids::list(session, Listed::Run, project, &[id.get()]).await
 }
 

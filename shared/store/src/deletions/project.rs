@@ -77,6 +77,9 @@ statements! {
     DELETED_EXECUTIONS = table!("deleted_executions", "run_id, id");
     DELETED_RUNS = table!("deleted_runs", "id");
     RUN_SLOTS = table!("run_slots", "id");
+    HISTORY_JOINS = table!("history_joins", "id");
+    PATH_PREFIXES = table!("path_prefixes", "present, earlier");
+    SHARED_PATHS = table!("shared_paths", "path");
     EXPIRED_RUNS = table!("expired_runs", "id");
     EXPIRED_BRANCHES = table!("expired_cluster_branches", "cluster_id, branch");
     DOMAIN_EVENTS = table!("domain_events", "id");
@@ -116,6 +119,9 @@ static TABLES: &[&Statement] = &[
     &EXPORTS,
     &TEST_CASE_TAGS,
     &TEST_CASES,
+    &HISTORY_JOINS,
+    &PATH_PREFIXES,
+    &SHARED_PATHS,
     &RUN_GROUPS,
     &BROWSER_PROJECTS,
     &LANES,

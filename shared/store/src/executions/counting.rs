@@ -11,8 +11,8 @@ use crate::{Result, StoreError};
 
 statements! {
     /// What is counted of the executions of a run between two ids. PK
-    TO_COUNT = "SELECT id, test_case_id, browser_id, outcome, flags, duration, total_duration, wasted_ms, lost_ms FROM executions \
-        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 ORDER BY id", whole "vvvvvvvvv";
+    TO_COUNT = "SELECT id, test_case_id, browser_id, outcome, flags, duration, total_duration, wasted_ms, lost_ms, reported_as FROM executions \
+        WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4 ORDER BY id", whole "vvvvvvvvvv";
     /// The tests of the executions of a run behind an id. PK
     TESTS_BEHIND = "SELECT test_case_id, browser_id FROM executions WHERE project_id = $1 AND run_id = $2 AND id > $3 AND id <= $4", whole "vv";
 }
@@ -46,6 +46,8 @@ pub struct ToCount {
     pub wasted_ms: i64,
     /// As [`super::ExecutionRow::lost_ms`].
     pub lost_ms: i64,
+    /// As [`super::ExecutionRow::reported_as`].
+    pub reported_as: Option<TestCaseId>,
 }
 
 impl ToCount {
@@ -53,6 +55,12 @@ impl ToCount {
     #[must_use]
     pub const fn series(&self) -> (TestCaseId, i64) {
         (self.test_case, self.browser_id)
+    }
+
+    /// The test under whose path it came.
+    #[must_use]
+    pub fn came_as(&self) -> TestCaseId {
+        self.reported_as.unwrap_or(self.test_case)
     }
 }
 
@@ -67,6 +75,7 @@ impl From<&ExecutionRow> for ToCount {
             duration_ms: row.duration_ms,
             wasted_ms: row.facts.wasted_ms,
             lost_ms: row.lost_ms(),
+            reported_as: row.reported_as,
         }
     }
 }
@@ -125,7 +134,18 @@ fn executions(rows: &[Row]) -> Result<Vec<ToCount>> {
             let flags = ExecutionFlags::from_bits(r.int()?);
             let (duration_ms, total_ms, wasted_ms) = (r.int()?, r.int()?, r.int()?);
             let lost_ms = lost_ms(outcome, r.opt_int()?, total_ms - duration_ms);
-            Ok(ToCount { id, test_case, browser_id, outcome, flags, duration_ms, wasted_ms, lost_ms })
+            let reported_as = r.opt_int()?.map(TestCaseId);
+            Ok(ToCount {
+                id,
+                test_case,
+                browser_id,
+                outcome,
+                flags,
+                duration_ms,
+                wasted_ms,
+                lost_ms,
+                reported_as,
+            })
         })
         .collect()
 }

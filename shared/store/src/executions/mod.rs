@@ -63,9 +63,17 @@ pub struct ExecutionRow {
     /// The cluster its failure counts for. What leads there is the fingerprint
     /// in `facts`, that of the attempt that failed last.
     pub cluster: Option<ClusterId>,
+    /// The joined test under whose identity it came; `None` for the test's own.
+    pub reported_as: Option<TestCaseId>,
 }
 
 impl ExecutionRow {
+    /// The test under whose path it came.
+    #[must_use]
+    pub fn came_as(&self) -> TestCaseId {
+        self.reported_as.unwrap_or(self.test_case)
+    }
+
     /// Time spent on attempts that did not matter in the end, ms: what a flaky
     /// or failing test costs beside itself. 0 when it passed at once.
     #[must_use]
@@ -90,7 +98,7 @@ macro_rules! columns {
          e.line, e.col, e.error_summary, e.slowest_step, e.slowest_ms, e.wasted_ms, e.lcp, e.inp, e.ttfb, e.cls_milli, \
          e.n_steps, e.n_console, e.n_network, e.n_traces, e.n_files, e.reason, e.blocked_by, e.raw_status, e.attempts, \
          e.pack_id, e.pack_offset, e.pack_length, e.fingerprint, e.cluster_id, e.lost_ms, \
-         e.skip_reason, e.extra_repetitions"
+         e.skip_reason, e.extra_repetitions, e.reported_as"
     };
 }
 
@@ -120,7 +128,7 @@ pub use history::{History, HistoryFilter, TriedExecution, Walk};
 pub use list::{
     ExecutionFilter, ExecutionOrder, FlagMask, Recurring, Worker, count, failing_of_project, list,
 };
-pub use moving::{outside_lane, set_lane};
+pub use moving::{of_tests, outside_lane, set_lane, set_tests};
 
 statements! {
     /// One execution.
@@ -173,11 +181,11 @@ static UPSERT: Bulk = Bulk::new(
      duration, total_duration, timeout_ms, started_at, worker_index, parallel_index, shard_index, line, col, error_summary, \
      slowest_step, slowest_ms, wasted_ms, lcp, inp, ttfb, cls_milli, n_steps, n_console, n_network, n_traces, n_files, \
      reason, blocked_by, raw_status, attempts, pack_id, pack_offset, pack_length, fingerprint, cluster_id, lost_ms, skip_reason, \
-     extra_repetitions) SELECT r.id, $1, $2, r.test_case_id, $3, $4, r.browser_id, r.outcome, r.rank, r.flags, r.retries, r.duration, \
+     extra_repetitions, reported_as) SELECT r.id, $1, $2, r.test_case_id, $3, $4, r.browser_id, r.outcome, r.rank, r.flags, r.retries, r.duration, \
      r.total_duration, r.timeout_ms, r.started_at, r.worker_index, r.parallel_index, r.shard_index, r.line, r.col, \
      r.error_summary, r.slowest_step, r.slowest_ms, r.wasted_ms, r.lcp, r.inp, r.ttfb, r.cls_milli, r.n_steps, \
      r.n_console, r.n_network, 0, 0, r.reason, r.blocked_by, r.raw_status, r.attempts, r.pack_id, r.pack_offset, \
-     r.pack_length, r.fingerprint, r.cluster_id, r.lost_ms, r.skip_reason, r.extra_repetitions FROM",
+     r.pack_length, r.fingerprint, r.cluster_id, r.lost_ms, r.skip_reason, r.extra_repetitions, r.reported_as FROM",
     &[
         Column::Int("id"),
         Column::Int("test_case_id"),
@@ -218,6 +226,7 @@ static UPSERT: Bulk = Bulk::new(
         Column::Int("lost_ms"),
         Column::Text("skip_reason"),
         Column::Int("extra_repetitions"),
+        Column::Int("reported_as"),
     ],
     "WHERE true ON CONFLICT (project_id, day, test_case_id, run_id, browser_id) DO UPDATE SET \
      outcome = excluded.outcome, rank = excluded.rank, flags = excluded.flags, retries = excluded.retries, \
@@ -323,6 +332,7 @@ fn read_from(mut r: Reader<'_>) -> Result<ExecutionRow> {
         cluster,
         retries_ms,
         extra_repetitions: r.int()?,
+        reported_as: r.opt_int()?.map(TestCaseId),
     })
 }
 
@@ -419,6 +429,7 @@ pub async fn upsert(
             execution.retries_ms.into(),
             f.skip_reason.clone().into(),
             execution.extra_repetitions.into(),
+            execution.reported_as.map(TestCaseId::get).into(),
         ]);
     }
     let scalars = args![place.project, place.run, place.day, place.lane_id];

@@ -215,7 +215,7 @@ fn counting(backend: Backend, project: ProjectId, lane: i64, wanted: &CatalogueF
     conditions(Filter::new(backend, base, args![project, lane]), wanted)
 }
 
-const NEVER_RAN: &str = "NOT EXISTS (SELECT 1 FROM test_state s WHERE s.project_id = c.project_id AND s.lane_id = ? \
+const NEVER_RAN: &str = "c.joined_to IS NULL AND NOT EXISTS (SELECT 1 FROM test_state s WHERE s.project_id = c.project_id AND s.lane_id = ? \
     AND s.test_case_id = c.id AND s.total > 0)";
 
 /// A page of the tests of a project that never ran in a lane: the newest, or

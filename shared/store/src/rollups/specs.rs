@@ -1,6 +1,7 @@
 //! Days of folders of tests: the first two segments of their paths. One row
 //! per folder, lane and day, however many tests lie in it. The files of one
-//! folder are summed up from the days of its tests.
+//! folder are summed up from the days of its tests. A folder counts results under
+//! the path they came with, also where the test is shown under another one now.
 
 use std::collections::{BTreeMap, HashMap};
 

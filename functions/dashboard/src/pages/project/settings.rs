@@ -5,6 +5,7 @@ use axum::response::Response;
 use callboard_auth::Denied;
 use callboard_domain::ids::ProjectId;
 use callboard_http::{ApiError, AppState};
+use callboard_query::histories::{self, JoinState, JoinedHistory};
 use callboard_query::scm::Provider;
 use callboard_query::shapes::Project;
 use callboard_query::{gates, retention, storage, tags};
@@ -17,6 +18,9 @@ use crate::visit::{OFFERED, Visit, answer};
 
 /// Tags one can choose from.
 const TAGS: usize = 200;
+
+/// Pairs of paths that are shown, of those to decide about and of the others.
+const HISTORIES: usize = 50;
 
 /// Inputs of `pages/project_settings.html`.
 #[derive(Template)]
@@ -42,6 +46,10 @@ struct SettingsTab {
     pending_branches: Option<RetentionPending>,
     /// Whether the policy of the installation changes soon.
     is_instance_pending: bool,
+    /// Tests that may be the same under two paths: proposed, or split before.
+    separate_histories: Vec<JoinedHistory>,
+    /// Tests that are.
+    joined_histories: Vec<JoinedHistory>,
     choice: DeletionChoice,
     /// What the project stores.
     bytes: i64,
@@ -106,6 +114,10 @@ pub(super) async fn tab(
     let undo = format!("DELETE /api/projects/{}/retention/pending", project.get().get());
     let stored = storage::of_project(&visit.ctx, project, 1, visit.now).await?;
     let policies = gates::policies(&visit.ctx, project).await?;
+    let joined = [JoinState::Joining, JoinState::Joined];
+    let joined = histories::list(&visit.ctx, project, &joined, None, HISTORIES).await?;
+    let separate = [JoinState::Proposed, JoinState::Undone];
+    let separate = histories::list(&visit.ctx, project, &separate, None, HISTORIES).await?;
     let origin = visit.site.origin().to_string();
     answer(&SettingsTab {
         gates: GatePolicies::of_project(project.get().get(), policies, origin),
@@ -113,6 +125,8 @@ pub(super) async fn tab(
         pending_branches: own.pending_branches.map(|change| RetentionPending::of_branches(change, visit.now)),
         pending_retention: own.pending.map(|change| RetentionPending::undoable(change, undo, visit.now)),
         is_instance_pending: everywhere.pending.is_some() || everywhere.pending_environment.is_some(),
+        separate_histories: separate.items,
+        joined_histories: joined.items,
         choice: DeletionChoice::new(visit),
         bytes: stored.totals.bytes,
         tags: known.collect(),

@@ -124,6 +124,7 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         | AuditAction::SubscriptionCreated
         | AuditAction::PolicyCreated => ("Created", ""),
         AuditAction::UserChanged
+        | AuditAction::TestCaseChanged
         | AuditAction::ProjectChanged
         | AuditAction::TagChanged
         | AuditAction::MarkerChanged
