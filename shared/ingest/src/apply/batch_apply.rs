@@ -95,7 +95,9 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
                 JoinHistories::enqueue(session, project, target.now).await?;
             }
             if let Some(first) = resolved.first_created {
-                FindHistories::enqueue_for_new(session, project, first, target.now).await?;
+                let tests = resolved.ids.values().chain(resolved.joined.values());
+                let last = tests.max().copied().unwrap_or(first);
+                FindHistories::enqueue_for_new(session, project, (first, last), target.now).await?;
             }
             if resolved.has_joined_pairs() {
                 joined_groups = attempt_merge::join_groups(groups, &resolved.ids);

@@ -93,7 +93,7 @@ async fn learn(ctx: &Context, project: ProjectId, paths: &SourcePaths, now: Time
         undo_own(&mut session, project, &wrong, SHARED, now).await?;
     }
     if has_prefix && source_paths::add_prefix(&mut session, project, &paths.prefix).await? {
-        FindHistories { project, after: TestCaseId(0) }.enqueue(&mut session, now).await?;
+        FindHistories { project, after: TestCaseId(0), until: None }.enqueue(&mut session, now).await?;
     }
     Ok(session.commit().await?)
 }

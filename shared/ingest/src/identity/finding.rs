@@ -36,10 +36,11 @@ pub async fn find_histories(
     job: FindHistories,
     now: Timestamp,
 ) -> Result<Option<FindHistories>> {
-    let FindHistories { project, after } = job;
+    let FindHistories { project, after, until } = job;
     let mut session = ctx.store.db().read().await?;
     let prefixes = source_paths::prefixes(&mut session, project).await?;
-    let tests = carrying::identities_behind(&mut session, project, after, TESTS).await?;
+    let mut tests = carrying::identities_behind(&mut session, project, after, TESTS).await?;
+    tests.retain(|test| until.is_none_or(|until| test.id <= until));
     let Some(last) = tests.last().map(|test| test.id) else { return Ok(None) };
     let earlier = with_counterparts(&mut session, project, &tests, &prefixes).await?;
     drop(session);
@@ -47,7 +48,7 @@ pub async fn find_histories(
         let results = results_of(ctx, project, &test, &prefixes).await?;
         repeated(|| decide(ctx, project, (&test, &prefixes), &results, now)).await?;
     }
-    Ok(Some(FindHistories { project, after: last }))
+    Ok(Some(FindHistories { after: last, ..job }))
 }
 
 /// The identities that are, under one of the prefixes, the earlier ones of others; each of `tests`

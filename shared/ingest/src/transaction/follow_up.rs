@@ -86,6 +86,9 @@ pub struct FindHistories {
     pub project: ProjectId,
     /// The tests behind this one are looked at.
     pub after: TestCaseId,
+    /// The last of them; all when there is none.
+    #[serde(default)]
+    pub until: Option<TestCaseId>,
 }
 
 impl Payload for FindHistories {
@@ -100,13 +103,13 @@ impl FindHistories {
     pub async fn enqueue_for_new(
         session: &mut Session,
         project: ProjectId,
-        first: TestCaseId,
+        (first, last): (TestCaseId, TestCaseId),
         now: Timestamp,
     ) -> Result<()> {
         if source_paths::prefixes(session, project).await?.is_empty() {
             return Ok(());
         }
-        Self { project, after: TestCaseId(first.get() - 1) }.enqueue(session, now).await
+        Self { project, after: TestCaseId(first.get() - 1), until: Some(last) }.enqueue(session, now).await
     }
 
     /// Queues the search.
@@ -114,7 +117,7 @@ impl FindHistories {
     /// # Errors
     /// [`crate::QueryError::Store`].
     pub async fn enqueue(self, session: &mut Session, now: Timestamp) -> Result<()> {
-        let Self { project, after } = self;
+        let Self { project, after, .. } = self;
         let key = format!("project:{project}:find_histories:{after}:{now}", now = now.millis());
         jobs::enqueue(session, &key, Some(project), &self, now).await?;
         Ok(())
