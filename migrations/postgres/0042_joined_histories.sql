@@ -4,7 +4,7 @@
 -- The test for which results count that come under the identity of this one.
 ALTER TABLE test_cases ADD COLUMN joined_to BIGINT;
 -- The path of its identity, where the test is shown under another. Days of folders count results under the path they came with.
-ALTER TABLE test_cases ADD COLUMN reported_path TEXT;
+ALTER TABLE test_cases ADD COLUMN reported_path TEXT COLLATE "C";
 -- Whether a run whose paths begin at the root of a work tree has reported this path: it is not a shorter form of another.
 ALTER TABLE test_cases ADD COLUMN is_rooted SMALLINT NOT NULL DEFAULT 0;
 
@@ -37,12 +37,12 @@ CREATE TABLE history_joins (
     test_case_id BIGINT NOT NULL,
     joined_id BIGINT NOT NULL,
     -- Paths under which results of each come.
-    kept_path TEXT NOT NULL,
-    joined_path TEXT NOT NULL,
+    kept_path TEXT COLLATE "C" NOT NULL,
+    joined_path TEXT COLLATE "C" NOT NULL,
     -- The path under which both are shown.
-    path TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('proposed', 'joining', 'joined', 'undoing', 'undone', 'dismissed')),
-    reason TEXT NOT NULL,
+    path TEXT COLLATE "C" NOT NULL,
+    state TEXT COLLATE "C" NOT NULL CHECK (state IN ('proposed', 'joining', 'joined', 'undoing', 'undone', 'dismissed')),
+    reason TEXT COLLATE "C" NOT NULL,
     created_at BIGINT NOT NULL,
     decided_at BIGINT,
     decided_by BIGINT,

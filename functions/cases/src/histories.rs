@@ -76,18 +76,17 @@ pub(crate) async fn list(
     Ok(Json(cursors.page(histories::list(&ctx, project, decided.states(), before, page.rows()).await?)?))
 }
 
-/// The `{historyId}` of the path.
+/// The `{historyId}` of the path; `None` when it is no id. Who may not see the project is not told even that.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OfHistory(HistoryJoinId);
+pub(crate) struct OfHistory(Option<HistoryJoinId>);
 
 impl FromRequestParts<AppState> for OfHistory {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        let missing = || ApiError::not_found("history_join");
-        let params = RawPathParams::from_request_parts(parts, state).await.map_err(|_| missing())?;
+        let Ok(params) = RawPathParams::from_request_parts(parts, state).await else { return Ok(Self(None)) };
         let text = params.iter().find(|(key, _)| *key == "historyId").map(|(_, value)| value);
-        text.and_then(HistoryJoinId::parse).map(Self).ok_or_else(missing)
+        Ok(Self(text.and_then(HistoryJoinId::parse)))
     }
 }
 
@@ -131,11 +130,12 @@ pub(crate) async fn decide(
     OfHistory(history): OfHistory,
     fields: Fields,
 ) -> Result<Json<HistoryWritten>, ApiError> {
+    let ctx = state.context(&site);
+    let project = resolve::project(&ctx, caller.scope(), id).await?;
+    let history = history.ok_or_else(|| ApiError::not_found("history_join"))?;
     fields.require(&["status"])?;
     let wanted = fields.word("status", &DECISIONS, JoinState::parse)?;
     let wanted = wanted.ok_or_else(|| ApiError::missing_fields(&["status"]))?;
-    let ctx = state.context(&site);
-    let project = resolve::project(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());
     let history = histories::decide(&ctx, acting, project, history, wanted).await?;
     Ok(Json(HistoryWritten { success: true, history }))

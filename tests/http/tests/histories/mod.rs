@@ -116,12 +116,17 @@ async fn project_of(client: &Client, name: &str) -> i64 {
 fn plain(mut value: Value) -> Value {
     const OWN: [&str; 8] =
         ["id", "createdAt", "updatedAt", "nextCursor", "projectName", "links", "project", "url"];
+    // Why a test is flaky is found out when it fails, and not by a pass that arrives late.
+    const FOUND_LATER: &str = "rootCause";
     // A run without a test in common with others is compared with them when they came first. Then it has these numbers.
     const COMPARED: [&str; 4] = ["newRegressions", "newFlaky", "fixedTests", "newClusters"];
     match &mut value {
         Value::Object(fields) => {
             fields.retain(|key, _| {
-                !key.ends_with("Id") && !key.ends_with("Url") && !OWN.contains(&key.as_str())
+                !key.ends_with("Id")
+                    && !key.ends_with("Url")
+                    && key != FOUND_LATER
+                    && !OWN.contains(&key.as_str())
             });
             for (key, value) in fields.iter_mut() {
                 if COMPARED.contains(&key.as_str()) && (value.is_null() || key == "newClusters") {
