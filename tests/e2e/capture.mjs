@@ -61,7 +61,7 @@ describe('locators of a real run', () => {
 
   test('every call site tells its locator, its element and what else would find it', () => {
     const [click, total] = entryOf('adds an item').locatorSnapshots;
-    assert.match(click.location, /^tests\/cart\.spec\.ts:\d+:\d+$/);
+    assert.match(click.location, /\/shop\/tests\/cart\.spec\.ts:\d+:\d+$/);
     assert.deepEqual(click.used, {
       method: 'getByRole', args: ['button', { name: 'Add teapot' }], raw: "getByRole('button', { name: 'Add teapot' })",
     });

@@ -194,11 +194,13 @@ describe('between a published reporter and the service,', { concurrency: 2 }, ()
 
     /** What is stored of the tests of a run, but for how long they took and what only one of the two tells. */
     async function rowsOf(run) {
+      // The published reporters begin paths at their working directory, ours at the root of the work tree.
+      const inSuite = (location) => location.replace(/^.*\/(?=tests\/)/, '');
       const rows = await Promise.all((await executionsOf(run)).map(async ({ id, title, location, status, flaky, expectedFailure, retries, attemptCount,
         browserProject, workerIndex, error, didNotRunReason }) => {
         const { attempts } = await getJson(`/api/test-run-cases/${id}`);
         return {
-          title, location, status, flaky, expectedFailure, retries, attemptCount, browserProject, workerIndex, error, didNotRunReason,
+          title, location: inSuite(location), status, flaky, expectedFailure, retries, attemptCount, browserProject, workerIndex, error, didNotRunReason,
           // Of one that decides nothing, because others did run, it is told which repetition it was, or it is not known.
           attempts: attempts.map(({ retry, repetition, status: how, error: why, deciding, superseded }) =>
             [retry, superseded || repetition, how, why, deciding]),

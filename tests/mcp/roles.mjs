@@ -297,7 +297,7 @@ describe('every tool in every role', { concurrency: false }, () => {
 
   test('every list is read to its end, each row once', async () => {
     const client = clients.administrator;
-    for (const tool of tools.filter(({ inputSchema }) => inputSchema.properties.cursor)) {
+    for (const tool of tools.filter(({ name, inputSchema }) => inputSchema.properties.cursor && !NEEDS_CONFIGURATION.includes(name))) {
       const seen = [];
       let cursor;
       do {

@@ -2,6 +2,7 @@
  * What really happened, from Playwright's own JSON report: one entry per test and
  * browser project, with its attempts and the files it left.
  */
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { shopDir } from './playwright-run.mjs';
@@ -9,15 +10,17 @@ import { sha256 } from './service.mjs';
 
 export function readGroundTruth() {
   const report = JSON.parse(readFileSync(path.join(shopDir, 'test-results/results.json'), 'utf8'));
-  return report.suites.flatMap((suite) => testsOf(suite));
+  // `tests/` as it is called from the root of the work tree.
+  const tests = `${execFileSync('git', ['rev-parse', '--show-prefix'], { cwd: shopDir, encoding: 'utf8' }).trim()}tests`;
+  return report.suites.flatMap((suite) => testsOf(suite, tests));
 }
 
-function testsOf(suite) {
+function testsOf(suite, tests) {
   return [
     ...suite.specs.flatMap((spec) => spec.tests.map((test) => ({
       title: spec.title,
       project: test.projectName,
-      location: `tests/${path.basename(spec.file)}:${spec.line}:${spec.column}`,
+      location: `${tests}/${path.basename(spec.file)}:${spec.line}:${spec.column}`,
       flaky: test.status === 'flaky',
       attempts: test.results.map((result) => ({ retry: result.retry, status: result.status })),
       files: test.results.flatMap((result) => result.attachments
@@ -29,6 +32,6 @@ function testsOf(suite) {
           sha256: sha256(attachment.path ? readFileSync(attachment.path) : Buffer.from(attachment.body, 'base64')),
         }))),
     }))),
-    ...(suite.suites ?? []).flatMap((child) => testsOf(child)),
+    ...(suite.suites ?? []).flatMap((child) => testsOf(child, tests)),
   ];
 }
