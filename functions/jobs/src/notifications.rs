@@ -1,5 +1,6 @@
 //! Sends notifications.
 
+use callboard_domain::notifications::ChannelKind;
 use callboard_integrations::{Failure, Notification, send};
 use callboard_query::notifications::{self, Outcome as Answer, SendNotification};
 use callboard_store::jobs::Payload;
@@ -17,6 +18,18 @@ pub(crate) async fn send_notification(
     let Some(begun) = notifications::begin(&background, secrets, job.delivery, ctx.now()).await? else {
         return Ok(Outcome::Done);
     };
+    let config = ctx.state().config();
+    // The setting or the account may have changed since the channel was created.
+    if begun.kind == ChannelKind::Email
+        && config.mail.as_ref().is_some_and(|mail| !mail.allows(&begun.config.address))
+        && !notifications::is_confirmed_address(&background, &begun.config.address).await?
+    {
+        let error = "The address is no longer a confirmed one of an account, and SERVICE_MAIL_ALLOW does not name it.";
+        let answer =
+            Answer { status: None, error: Some(error.to_owned()), retry_after_ms: None, is_final: true };
+        notifications::finish(&background, begun.id, answer, ctx.now()).await?;
+        return Ok(Outcome::Done);
+    }
     let sent = Notification {
         kind: begun.kind,
         address: &begun.config.address,
@@ -26,7 +39,7 @@ pub(crate) async fn send_notification(
         at: begun.at,
         message: &begun.message,
     };
-    let answer = match send(ctx.state().config(), &sent, ctx.now()).await {
+    let answer = match send(config, &sent, ctx.now()).await {
         Ok(status) => Answer { status, error: None, retry_after_ms: None, is_final: true },
         Err(Failure { status, reason, retry_after_ms, is_final }) => {
             tracing::info!(delivery = begun.id.get(), status, reason, "a notification did not arrive");

@@ -297,17 +297,21 @@ async fn a_delivery_that_fails_is_kept_and_can_be_sent_again() {
 /// A service with a mail server that may mail to one domain.
 async fn mailing(backend: Backend) -> (Service, MailServer) {
     let server = MailServer::start().await.expect("a mail server");
+    let database = TestDatabase::fresh(backend).await.expect("a database");
+    let settings = mail_settings(&server, "example.com");
+    (Service::over(database, &settings).await.expect("a service"), server)
+}
+
+fn mail_settings(server: &MailServer, allowed: &str) -> Vec<(String, String)> {
     let url = server.url();
     let settings = [
         ("SERVICE_SECRET_KEY", KEY),
         ("SERVICE_SMTP_URL", url.as_str()),
         ("SERVICE_MAIL_FROM", "Callboard <tests@example.org>"),
         ("SERVICE_SITE_URL", "https://tests.example.org"),
-        ("SERVICE_MAIL_ALLOW", "example.com"),
+        ("SERVICE_MAIL_ALLOW", allowed),
     ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    let database = TestDatabase::fresh(backend).await.expect("a database");
-    (Service::over(database, &settings).await.expect("a service"), server)
+    settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
 }
 
 fn mail_channel(address: &str) -> Value {
@@ -349,7 +353,7 @@ async fn mail_is_sent(backend: Backend) {
     let content = mails[0].content.replace("=\r\n", "").replace("=3D", "=");
     assert!(content.contains(&format!("https://tests.example.org/test-runs/{run}")), "{content}");
 
-    // Asked to come later, it comes later; a refusal is final.
+    // A temporary refusal is retried, a permanent one is final.
     let deliveries = format!("{path}/deliveries");
     for (answer, state) in [("451 busy", "pending"), ("550 no such mailbox", "failed")] {
         server.refuse(Some(answer));
@@ -362,6 +366,18 @@ async fn mail_is_sent(backend: Backend) {
         assert_eq!(tried["responseStatus"], code, "{tried}");
         assert!(!tried.to_string().contains("releases@"), "{tried}");
     }
+
+    // An address that is allowed no longer gets nothing, although its channel is still there.
+    server.refuse(None);
+    let narrower = service.beside(&mail_settings(&server, "example.net")).await.expect("a service");
+    let before = server.received().len();
+    narrower.client().post_json(&format!("{path}/test"), &json!({})).await.expect("queued");
+    settled(&narrower).await;
+    let log = narrower.client().json(&deliveries).await.expect("a log");
+    let refused = &log["items"][0];
+    assert_eq!(refused["state"], "failed", "{refused}");
+    assert!(refused["error"].as_str().expect("an error").contains("SERVICE_MAIL_ALLOW"), "{refused}");
+    assert_eq!(server.received().len(), before);
 }
 
 #[tokio::test]
