@@ -127,7 +127,7 @@ async fn move_results(
         run => run?,
     };
     let rows = executions::of_tests(&mut session, place_of(&run), tests).await?;
-    if Plan::of(joins, &rows).is_empty() {
+    if Plan::new(joins, &rows).is_empty() {
         return Ok(());
     }
     // What moves has to be counted where it was.
@@ -136,7 +136,7 @@ async fn move_results(
     aggregation::grow(&mut session, project, counted).await?;
     let tests = rows.iter().map(|row| row.test_case.get()).collect();
     let rows = executions::of_tests(&mut session, place_of(&run), tests).await?;
-    let Plan { moved, contested } = Plan::of(joins, &rows);
+    let Plan { moved, contested } = Plan::new(joins, &rows);
     if !moved.is_empty() {
         rekey(&mut session, &run, &moved, now).await?;
     }
@@ -158,7 +158,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(joins: &[HistoryJoin], rows: &[ExecutionRow]) -> Self {
+    fn new(joins: &[HistoryJoin], rows: &[ExecutionRow]) -> Self {
         let taken: HashMap<(TestCaseId, i64), &ExecutionRow> =
             rows.iter().map(|row| ((row.test_case, row.browser_id), row)).collect();
         let by_joined: HashMap<TestCaseId, &HistoryJoin> =

@@ -89,7 +89,7 @@ struct StoredDiff {
     is_cut: bool,
 }
 
-/// A patch of at most so many characters, cut at the end of a line.
+/// Shortens a patch at the end of a line.
 fn cut_patch(patch: &str, max_chars: usize) -> String {
     let kept = cut_str(patch, max_chars);
     if kept.len() == patch.len() {

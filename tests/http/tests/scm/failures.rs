@@ -25,7 +25,7 @@ fn answers(status: u16, headers: &[(&'static str, &str)], body: &str) -> Fault {
     Fault::Answers(status, headers, body.to_owned())
 }
 
-/// Faults with the sentence and the status that are told of each.
+/// Each fault with the message and status it causes.
 fn faults(dialect: Dialect, elsewhere: &str) -> Vec<(Fault, String, Value)> {
     let name = label(dialect);
     let repository = dialect.repository();

@@ -49,7 +49,7 @@ async fn connected(client: &Client, host: &CodeHost, dialect: Dialect) -> String
     project
 }
 
-/// A repository whose branch has so many commits, the newest one first.
+/// A repository with a number of commits on its branch, newest first.
 fn history(host: &CodeHost, commits: usize) -> Vec<String> {
     let commit = |number: usize| {
         let text = format!("{number}\n");

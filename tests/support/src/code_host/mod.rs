@@ -1,6 +1,6 @@
 //! A code host that speaks the APIs of all four providers about one real git
-//! repository. It checks tokens, remembers what it was asked, and can be told
-//! to fail.
+//! repository. It checks tokens, records requests, and fails on
+//! demand.
 
 mod dialects;
 mod git;
@@ -99,7 +99,7 @@ impl Dialect {
 pub enum Fault {
     /// Answers with a status, headers and a body.
     Answers(u16, Vec<(&'static str, String)>, String),
-    /// Answers with so many bytes.
+    /// Answers with a body of this size, in bytes.
     Floods(usize),
     /// Redirects to another address.
     RedirectsTo(String),
