@@ -313,6 +313,7 @@ describe('accounts', { concurrency: false }, () => {
           'reset without token': ['/reset', 200, null, 'This link is not complete'],
           reset: [`/reset#token=srp_${'a'.repeat(37)}`, 200, null, 'Set a new password'],
           invitation: [`/reset#token=siv_${'a'.repeat(37)}`, 200, null, 'Welcome to Callboard'],
+          unsubscribe: [`/unsubscribe#token=sun1.${'a'.repeat(37)}`, 200, null, 'Unsubscribe from these emails?'],
           'verify without token': ['/verify', 200],
           'verify, used up': [`/verify#token=sve_${'a'.repeat(37)}`, 200, null, 'This link no longer works'],
           'refused by form': ['/login?error=invalid_credentials&next=/projects', 200],

@@ -131,6 +131,43 @@ describe('notifications', { concurrency: false }, () => {
     assert.match(page.url(), new RegExp(`/test-runs/${runId}$`));
   });
 
+  test('a subscription becomes a weekly digest with quiet hours', async () => {
+    await page.goto(at('/settings/notifications'));
+    await page.getByRole('link', { name: /^Edit Branch went red/ }).click();
+    await page.getByRole('heading', { name: 'Edit subscription' }).waitFor();
+    assert.equal(await page.getByLabel('Digest at').isVisible(), false);
+    await page.getByLabel('Send', { exact: true }).selectOption({ label: 'One digest' });
+    await page.getByLabel('Digest on').selectOption({ label: 'Monday' });
+    await page.getByLabel('Digest at').fill('09:30');
+    await page.getByLabel('Quiet hours').selectOption({ label: 'Send nothing from … to …' });
+    await page.getByLabel('Quiet from').fill('20:00');
+    await page.getByLabel('Quiet until').fill('07:30');
+    await page.getByLabel('Time zone').fill('Mars/Base');
+    await inspect('the form of a digest');
+    await page.getByRole('button', { name: 'Save subscription' }).click();
+    await page.getByText(/must be an IANA time zone such as Europe\/Berlin/).waitFor();
+    await page.getByLabel('Time zone').fill('Europe/Berlin');
+    await page.getByRole('button', { name: 'Save subscription' }).click();
+    await page.getByText('Every Monday at 09:30, not from 20:00 to 07:30 (Europe/Berlin)').waitFor();
+    await inspect('a digest');
+    const [subscription] = (await getJson('/api/subscriptions')).items;
+    assert.deepEqual(subscription.quietHours, { from: '20:00', to: '07:30' });
+    assert.equal(subscription.filters.defaultBranchOnly, true, 'what was not changed is as before');
+  });
+
+  test('a channel is renamed, and its limit is lowered', async () => {
+    await page.goto(at('/settings/notifications/channels/1'));
+    await page.getByLabel('Name', { exact: true }).fill('Receiver of ours');
+    await page.getByLabel('Messages per hour').fill('5');
+    await page.getByRole('button', { name: 'Save channel' }).click();
+    await page.getByRole('heading', { name: 'Receiver of ours', level: 1 }).waitFor();
+    const [channel] = (await getJson('/api/channels')).items;
+    assert.equal(channel.hourlyLimit, 5);
+    await page.getByLabel('Name', { exact: true }).fill('Our receiver');
+    await page.getByRole('button', { name: 'Save channel' }).click();
+    await page.getByRole('heading', { name: 'Our receiver', level: 1 }).waitFor();
+  });
+
   test('a channel can be paused and deleted', async () => {
     await page.goto(at('/settings/notifications'));
     await page.getByRole('button', { name: 'Pause Our receiver' }).click();

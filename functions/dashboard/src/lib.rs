@@ -56,6 +56,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::SetupPage, pages::setup)
         .on(RouteId::ResetPage, pages::reset)
         .on(RouteId::VerifyPage, pages::verify)
+        .on(RouteId::UnsubscribePage, pages::unsubscribe)
         .elsewhere(RouteId::HomePage, pages::unknown)
         .into_router()
         .layer(from_fn_with_state(state.clone(), refusal::as_page));

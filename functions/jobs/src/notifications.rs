@@ -30,10 +30,17 @@ pub(crate) async fn send_notification(
         notifications::finish(&background, begun.id, answer, ctx.now()).await?;
         return Ok(Outcome::Done);
     }
+    let unsubscribe = match begun.kind {
+        ChannelKind::Email => {
+            Some(notifications::unsubscribe_token(secrets, begun.channel, &begun.config.address)?)
+        }
+        _ => None,
+    };
     let sent = Notification {
         kind: begun.kind,
         address: &begun.config.address,
         secret: begun.config.secret.as_deref(),
+        unsubscribe: unsubscribe.as_deref(),
         delivery: begun.id.get(),
         event: begun.event.as_str(),
         at: begun.at,
@@ -48,6 +55,27 @@ pub(crate) async fn send_notification(
     };
     notifications::finish(&background, begun.id, answer, ctx.now()).await?;
     Ok(Outcome::Done)
+}
+
+/// What waited for its time is sent.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SendHeldNotifications {}
+
+impl Payload for SendHeldNotifications {
+    const KIND: &'static str = "send_held_notifications";
+}
+
+/// Queues the digests and summaries that are due.
+pub(crate) async fn send_held_notifications(
+    ctx: JobContext,
+    job: SendHeldNotifications,
+) -> Result<Outcome<SendHeldNotifications>, JobError> {
+    while ctx.has_time() {
+        if !notifications::send_held(&ctx.state().background(), ctx.now()).await? {
+            return Ok(Outcome::Done);
+        }
+    }
+    Ok(Outcome::GoOn(job))
 }
 
 /// Old deliveries are deleted.

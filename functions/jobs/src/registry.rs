@@ -54,6 +54,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::every(MINUTE, events::resume_deliveries),
         Kind::every(HOUR, events::purge_events),
         Kind::new(notifications::send_notification),
+        Kind::every(MINUTE, notifications::send_held_notifications),
         Kind::every(HOUR, notifications::purge_deliveries),
         Kind::every(MINUTE, runs::purge_feeds),
         Kind::every(MINUTE, runs::end_quarantines),

@@ -1,5 +1,7 @@
 //! `/api/channels`: where notifications go, and what became of them.
 
+use std::ops::RangeInclusive;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -23,6 +25,7 @@ use crate::answer::Done;
 
 const MAX_NAME_CHARS: usize = 80;
 const MAX_SECRET_CHARS: usize = 200;
+const HOURLY_LIMITS: RangeInclusive<i64> = 1..=1_000;
 
 /// A channel; when it is changed, what is absent stays.
 #[derive(Debug, ToSchema)]
@@ -39,6 +42,9 @@ pub(crate) struct ChannelBody {
     config: Option<ChannelConfigBody>,
     /// Whether nothing is sent; `false` also forgets earlier failures.
     paused: Option<bool>,
+    /// Messages of one hour, 1 to 1000; 30 unless said. What comes beyond waits until the hour is over and becomes one.
+    #[schema(example = 30)]
+    hourly_limit: Option<i64>,
 }
 
 /// Where a channel sends to. It is stored encrypted and never shown again.
@@ -154,7 +160,9 @@ pub(crate) async fn create(
     let config = ChannelConfig { address, secret: secret.into_value() };
     let acting = visit.acting(&caller, state.now());
     let secrets = state.stored_secrets();
-    let channel = notifications::create(&ctx, acting, secrets, name.trim().to_owned(), kind, config).await?;
+    let hourly_limit = fields.whole("hourlyLimit", HOURLY_LIMITS)?.into_value();
+    let name = name.trim().to_owned();
+    let channel = notifications::create(&ctx, acting, secrets, name, kind, config, hourly_limit).await?;
     Ok((StatusCode::CREATED, Json(ChannelWritten { success: true, channel })).into_response())
 }
 
@@ -179,7 +187,7 @@ pub(crate) async fn edit(
     Path(id): Path<ChannelId>,
     fields: Fields,
 ) -> Result<Json<ChannelWritten>, ApiError> {
-    fields.require_any(&["name", "config", "paused"])?;
+    fields.require_any(&["name", "config", "paused", "hourlyLimit"])?;
     let ctx = state.context(&site);
     let kind = notifications::channel(&ctx, id).await?.kind;
     let (address, secret) = config(&state, &ctx, &fields, kind).await?;
@@ -188,6 +196,7 @@ pub(crate) async fn edit(
         address,
         secret,
         paused: fields.flag("paused")?,
+        hourly_limit: fields.whole("hourlyLimit", HOURLY_LIMITS)?.into_value(),
     };
     let acting = visit.acting(&caller, state.now());
     let secrets = state.stored_secrets();

@@ -19,6 +19,7 @@ mod subscriptions;
 mod tags;
 mod test_functions;
 mod timeouts;
+mod unsubscribe;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -46,6 +47,8 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::CreateSubscription, subscriptions::create)
         .on(RouteId::EditSubscription, subscriptions::edit)
         .on(RouteId::DeleteSubscription, subscriptions::delete)
+        .on(RouteId::Unsubscribe, unsubscribe::post)
+        .on(RouteId::UnsubscribeLink, unsubscribe::get)
         .on(RouteId::ListLinks, links::list)
         .on(RouteId::CreateLink, links::create)
         .on(RouteId::EditLink, links::edit)
@@ -115,6 +118,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             subscriptions::create,
             subscriptions::edit,
             subscriptions::delete,
+            unsubscribe::post,
+            unsubscribe::get,
             links::list,
             links::create,
             links::edit,

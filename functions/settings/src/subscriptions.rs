@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use callboard_auth::RouteId;
 use callboard_domain::ids::{ChannelId, ProjectId, SubscriptionId};
-use callboard_domain::notifications::NotificationEvent;
+use callboard_domain::notifications::{NotificationEvent, QuietHours, TimeOfDay, Weekday};
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReader, Visit};
 use callboard_http::page::{Page, PageRequest};
@@ -14,6 +14,7 @@ use callboard_query::Change;
 use callboard_query::notifications::{self, Subscription, SubscriptionEdit};
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::Done;
@@ -36,12 +37,34 @@ pub(crate) struct SubscriptionBody {
     events: Option<Vec<String>>,
     /// Branches and environments.
     filters: Option<FiltersBody>,
-    /// Only `realtime`.
+    /// `realtime` for each message at once, `digest` for one message a day or a week.
     mode: Option<String>,
+    /// When a digest is sent, `HH:MM`; 08:00 unless said.
+    #[schema(example = "08:00")]
+    digest_at: Option<String>,
+    /// `monday` to `sunday` for a digest once a week; null for every day.
+    digest_day: Option<String>,
+    /// Time zone of these times, by its IANA name; UTC unless said.
+    #[schema(example = "Europe/Berlin")]
+    time_zone: Option<String>,
+    /// Hours in which nothing is sent; null for none. What comes meanwhile is sent as one message when they end.
+    quiet_hours: Option<QuietHoursBody>,
     /// Silent until then; null for not.
     muted_until: Option<String>,
     /// Whether it sends anything.
     active: Option<bool>,
+}
+
+/// Hours in which nothing is sent.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "it describes the body, which is read field by field")]
+pub(crate) struct QuietHoursBody {
+    /// The first quiet minute, `HH:MM`.
+    #[schema(example = "22:00")]
+    from: String,
+    /// The first minute that is not quiet any more, `HH:MM`; earlier than `from` for hours past midnight.
+    #[schema(example = "07:00")]
+    to: String,
 }
 
 /// Which branches and environments a subscription is about.
@@ -58,7 +81,11 @@ pub(crate) struct FiltersBody {
 }
 
 fn edit_of(fields: &Fields) -> Result<SubscriptionEdit, ApiError> {
-    fields.word("mode", &["realtime"], |word| (word == "realtime").then_some(()))?;
+    let is_digest = fields.word("mode", &["realtime", "digest"], |word| match word {
+        "digest" => Some(true),
+        "realtime" => Some(false),
+        _ => None,
+    })?;
     let filters = fields.object("filters")?.into_value();
     let list = |name: &str| match &filters {
         Some(filters) => filters.lines(name, MAX_FILTERS, MAX_FILTER_CHARS),
@@ -76,9 +103,43 @@ fn edit_of(fields: &Fields) -> Result<SubscriptionEdit, ApiError> {
         branches,
         environments,
         default_branch_only,
+        is_digest,
+        digest_at: fields.change("digestAt", TIME, read_time)?.into_value(),
+        digest_day: fields
+            .change("digestDay", "a day from monday to sunday", |value| Weekday::parse(value.as_str()?))?,
+        time_zone: fields
+            .change("timeZone", "an IANA time zone such as Europe/Berlin", |value| {
+                value.as_str()?.parse().ok()
+            })?
+            .into_value(),
+        quiet_hours: quiet_hours(fields)?,
         muted_until: fields.moment("mutedUntil")?,
         active: fields.flag("active")?,
     })
+}
+
+const TIME: &str = "a time of day from 00:00 to 23:59";
+
+fn read_time(value: &Value) -> Option<TimeOfDay> {
+    TimeOfDay::parse(value.as_str()?)
+}
+
+fn quiet_hours(fields: &Fields) -> Result<Change<QuietHours>, ApiError> {
+    let hours = match fields.object("quietHours")? {
+        Change::Keep => return Ok(Change::Keep),
+        Change::Clear => return Ok(Change::Clear),
+        Change::Set(hours) => hours,
+    };
+    hours.require(&["from", "to"])?;
+    let time = |name: &str| hours.change(name, TIME, read_time).map(Change::into_value);
+    match (time("from")?, time("to")?) {
+        (Some(from), Some(to)) if from != to => Ok(Change::Set(QuietHours { from, to })),
+        (Some(_), Some(_)) => {
+            let text = "quietHours must begin and end at different times; turn the subscription off to send nothing.";
+            Err(ApiError::invalid_field("quietHours", text))
+        }
+        _ => Err(ApiError::missing_fields(&["quietHours"])),
+    }
 }
 
 fn events(fields: &Fields) -> Result<Option<Vec<NotificationEvent>>, ApiError> {
@@ -187,7 +248,19 @@ pub(crate) async fn edit(
     Path(id): Path<SubscriptionId>,
     fields: Fields,
 ) -> Result<Json<SubscriptionWritten>, ApiError> {
-    fields.require_any(&["channelId", "projectId", "events", "filters", "mutedUntil", "active"])?;
+    fields.require_any(&[
+        "channelId",
+        "projectId",
+        "events",
+        "filters",
+        "mode",
+        "digestAt",
+        "digestDay",
+        "timeZone",
+        "quietHours",
+        "mutedUntil",
+        "active",
+    ])?;
     let wanted = edit_of(&fields)?;
     let acting = visit.acting(&caller, state.now());
     let subscription = notifications::edit_subscription(&state.context(&site), acting, id, wanted).await?;

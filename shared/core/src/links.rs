@@ -45,6 +45,12 @@ impl Links {
         format!("{}/settings/source-control", self.origin)
     }
 
+    /// The first page.
+    #[must_use]
+    pub fn home(&self) -> String {
+        format!("{}/", self.origin)
+    }
+
     /// Page of a project.
     #[must_use]
     pub fn project(&self, id: i64) -> String {

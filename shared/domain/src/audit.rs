@@ -101,6 +101,8 @@ actions! {
     ChannelChanged = "channel.changed",
     /// A notification channel was deleted.
     ChannelDeleted = "channel.deleted",
+    /// The recipient of a channel's mails wants no more of them.
+    ChannelUnsubscribed = "channel.unsubscribed",
     /// A message of a channel was sent again.
     DeliveryRepeated = "delivery.repeated",
     /// A subscription to notifications was created.

@@ -27,6 +27,8 @@ pub struct Notification<'a> {
     pub address: &'a str,
     /// Secret that signs the request; webhooks only.
     pub secret: Option<&'a str>,
+    /// Token that ends the mails of this channel; mail only.
+    pub unsubscribe: Option<&'a str>,
     /// Id of the delivery, the same at every attempt.
     pub delivery: i64,
     /// Event.
@@ -72,7 +74,9 @@ pub async fn send(config: &Config, sent: &Notification<'_>, now: Timestamp) -> R
 
 async fn send_mail(config: &Config, sent: &Notification<'_>, now: Timestamp) -> Result<(), Failure> {
     let key = format!("delivery:{}", sent.delivery);
-    mail::send_notification(config, sent.address, sent.message, &key, now).await.map_err(|error| {
+    let mail =
+        mail::NotificationMail { to: sent.address, message: sent.message, unsubscribe: sent.unsubscribe };
+    mail::send_notification(config, &mail, &key, now).await.map_err(|error| {
         // What the server said may contain the address.
         let reason = match &error {
             MailError::NotConfigured => {

@@ -59,6 +59,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::migrate::STATEMENTS,
     crate::notifications::channels::STATEMENTS,
     crate::notifications::deliveries::STATEMENTS,
+    crate::notifications::held::STATEMENTS,
     crate::notifications::subscriptions::STATEMENTS,
     crate::outbox::STATEMENTS,
     crate::projects::STATEMENTS,

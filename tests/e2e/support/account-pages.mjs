@@ -28,6 +28,7 @@ export async function makeAccounts(url) {
       'login-again': { address: '/login?error=invalid_credentials&next=/projects' },
       reset: { address: `/reset#token=srp_${'a'.repeat(37)}` },
       invitation: { address: `/reset#token=siv_${'a'.repeat(37)}` },
+      unsubscribe: { address: `/unsubscribe#token=sun1.${'a'.repeat(37)}` },
       verify: { address: '/verify' },
       'verify-refused': { address: `/verify#token=sve_${'a'.repeat(37)}`, act: (page) => page.getByRole('alert').filter({ hasText: /./ }).waitFor() },
     },

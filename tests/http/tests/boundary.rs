@@ -177,6 +177,8 @@ async fn nobody_is_sent_to_another_site() {
                     "/verify",
                     "/api/auth/oauth/idp/login",
                     "/api/auth/verify-email",
+                    "/unsubscribe",
+                    "/api/unsubscribe",
                 ] {
                     let answer = client.get(&format!("{page}?{hint}={target}")).await.expect("an answer");
                     let place = answer.header("location");

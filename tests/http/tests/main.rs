@@ -38,6 +38,7 @@ mod live;
 mod mcp;
 mod memory;
 mod network;
+mod notification_schedules;
 mod notifications;
 mod oauth;
 mod outcome;

@@ -24,27 +24,27 @@ const SECRET: &str = "a-secret-of-the-webhook";
 
 /// A request that reached the recipient.
 #[derive(Debug, Clone)]
-struct Received {
+pub(crate) struct Received {
     path: String,
     headers: HeaderMap,
     body: Bytes,
 }
 
 impl Received {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("JSON")
     }
 }
 
 /// Somebody else's server; it answers with the status it was last given.
 #[derive(Debug, Clone)]
-struct Recipient {
+pub(crate) struct Recipient {
     host: String,
     state: Arc<Mutex<(Vec<Received>, StatusCode)>>,
 }
 
 impl Recipient {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a server");
         let host = listener.local_addr().expect("an address").to_string();
         let recipient = Self { host, state: Arc::new(Mutex::new((Vec::new(), StatusCode::OK))) };
@@ -58,12 +58,12 @@ impl Recipient {
     }
 
     /// What came since the last call.
-    fn take(&self) -> Vec<Received> {
+    pub(crate) fn take(&self) -> Vec<Received> {
         std::mem::take(&mut self.state.lock().expect("the state").0)
     }
 
     /// The events that came since the last call, in their order.
-    fn take_events(&self) -> Vec<String> {
+    pub(crate) fn take_events(&self) -> Vec<String> {
         self.take().iter().map(|one| one.json()["event"].as_str().expect("an event").to_owned()).collect()
     }
 }
@@ -79,7 +79,7 @@ async fn receive(
     (state.1, [("location", "/elsewhere")])
 }
 
-async fn started(backend: Backend, recipient: &Recipient) -> Service {
+pub(crate) async fn started(backend: Backend, recipient: &Recipient) -> Service {
     let database = TestDatabase::fresh(backend).await.expect("a database");
     let settings = [("SERVICE_SECRET_KEY", KEY), ("SERVICE_EGRESS_ALLOW", recipient.host.as_str())];
     let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
@@ -87,7 +87,7 @@ async fn started(backend: Backend, recipient: &Recipient) -> Service {
 }
 
 /// A channel of the recipient.
-async fn channel(client: &Client, recipient: &Recipient) -> i64 {
+pub(crate) async fn channel(client: &Client, recipient: &Recipient) -> i64 {
     let body = json!({
         "name": "releases", "type": "webhook",
         "config": { "url": format!("http://{}/hooks/very-secret-path", recipient.host), "secret": SECRET },
@@ -103,7 +103,7 @@ async fn subscribe(client: &Client, channel: i64, events: &[&str], filters: Valu
 }
 
 /// A full run of `shop` that began some minutes ago.
-fn recent(service: &Service, minutes_ago: i64, branch: &str, status: &str) -> Value {
+pub(crate) fn recent(service: &Service, minutes_ago: i64, branch: &str, status: &str) -> Value {
     let start = Timestamp(service.state().now().millis() - minutes_ago * 60_000).to_iso();
     let scm = json!({ "scm": { "defaultBranch": "main" } });
     let cases = vec![attempt("pays", status, 0), attempt("ships", "passed", 0)];
@@ -353,6 +353,12 @@ async fn mail_is_sent(backend: Backend) {
     let content = mails[0].content.replace("=\r\n", "").replace("=3D", "=");
     assert!(content.contains(&format!("https://tests.example.org/test-runs/{run}")), "{content}");
 
+    let link = mails[0].header("list-unsubscribe").expect("a link to unsubscribe");
+    let link =
+        link.trim_matches(['<', '>']).strip_prefix("https://tests.example.org").expect("the public address");
+    assert_eq!(mails[0].header("list-unsubscribe-post").as_deref(), Some("List-Unsubscribe=One-Click"));
+    unsubscribed(&service, &path, link).await;
+
     // A temporary refusal is retried, a permanent one is final.
     let deliveries = format!("{path}/deliveries");
     for (answer, state) in [("451 busy", "pending"), ("550 no such mailbox", "failed")] {
@@ -378,6 +384,30 @@ async fn mail_is_sent(backend: Backend) {
     assert_eq!(refused["state"], "failed", "{refused}");
     assert!(refused["error"].as_str().expect("an error").contains("SERVICE_MAIL_ALLOW"), "{refused}");
     assert_eq!(server.received().len(), before);
+}
+
+/// The link of a mail pauses its channel, without signing in; then the channel is resumed.
+async fn unsubscribed(service: &Service, channel: &str, link: &str) {
+    let client = service.client();
+    let one_click = async |link: &str| {
+        let request = client.request(Method::POST, link);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        client.send(request.body("List-Unsubscribe=One-Click")).await.expect("an answer").status.as_u16()
+    };
+    let is_paused =
+        async || client.json("/api/channels").await.expect("channels")["items"][0]["paused"].clone();
+    let opened = client.get(link).await.expect("an answer");
+    assert_eq!(opened.status.as_u16(), 303, "looking at a link changes nothing");
+    assert!(opened.header("location").starts_with("/unsubscribe#token=sun"), "{}", opened.header("location"));
+    for wrong in ["/api/unsubscribe".to_owned(), link.replace("token=sun", "token=sun1"), format!("{link}A")]
+    {
+        assert_eq!(one_click(&wrong).await, 400, "{wrong}");
+    }
+    assert_eq!(is_paused().await, json!(false));
+    assert_eq!((one_click(link).await, is_paused().await), (200, json!(true)));
+    assert_eq!(one_click(link).await, 200, "once more changes nothing");
+    let resumed = client.send_json(Method::PATCH, channel, &json!({ "paused": false })).await;
+    assert_eq!(resumed.expect("an answer").status.as_u16(), 200);
 }
 
 #[tokio::test]

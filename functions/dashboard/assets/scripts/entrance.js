@@ -12,7 +12,7 @@ function showPart(name) {
   for (const part of document.querySelectorAll('[data-part]')) part.hidden = !part.dataset.part.split(' ').includes(name);
 }
 
-const KINDS = { srp: 'reset', siv: 'invite', sve: 'verify' };
+const KINDS = { srp: 'reset', siv: 'invite', sve: 'verify', sun: 'unsubscribe' };
 
 function take(field) {
   const token = tokenOfAddress();
@@ -20,6 +20,7 @@ function take(field) {
   const isExpected = kind && field.dataset.token.split(' ').includes(kind);
   field.value = isExpected ? token : '';
   showPart(isExpected ? kind : 'none');
+  if (isExpected && kind === 'unsubscribe') field.form.dataset.api = `POST /api/unsubscribe?token=${encodeURIComponent(token)}`;
   if (isExpected && kind === 'verify') {
     field.form.dataset.api = `GET /api/auth/verify-email?token=${encodeURIComponent(token)}`;
     field.form.requestSubmit();

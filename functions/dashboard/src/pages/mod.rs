@@ -18,7 +18,7 @@ mod unknown;
 pub(crate) use accounts::{account, audit, user, user_keys, users};
 pub(crate) use analytics::analytics;
 pub(crate) use cluster::cluster;
-pub(crate) use entrance::{in_place, login, reset, setup, verify};
+pub(crate) use entrance::{in_place, login, reset, setup, unsubscribe, verify};
 pub(crate) use execution::execution;
 pub(crate) use home::home;
 pub(crate) use project::project;

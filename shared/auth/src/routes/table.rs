@@ -433,6 +433,10 @@ routes! {
     EditSubscription => patch("/api/subscriptions/{id}").administrator();
     /// Deletes a subscription.
     DeleteSubscription => delete("/api/subscriptions/{id}").administrator();
+    /// Ends the mails of a channel with what one of them brought.
+    Unsubscribe => post("/api/unsubscribe").public().body(ACCOUNT_BODY);
+    /// Leads to the page that ends them.
+    UnsubscribeLink => get("/api/unsubscribe").public();
     /// Links of something.
     ListLinks => get("/api/links").listed();
     /// Hangs a link on something.
@@ -588,6 +592,8 @@ routes! {
     ResetPage => get("/reset").public();
     /// Proving an address with what a mail brought.
     VerifyPage => get("/verify").public();
+    /// Ending the mails of a channel with what one of them brought.
+    UnsubscribePage => get("/unsubscribe").public();
     /// Styles, scripts and images of the pages.
     StaticAsset => get("/static/{*path}").public();
 
@@ -648,6 +654,8 @@ mod tests {
                 "GET /api/auth/verify-email",
                 "GET /api/auth/oauth/{provider}/login",
                 "GET /api/auth/oauth/{provider}/callback",
+                "POST /api/unsubscribe",
+                "GET /api/unsubscribe",
                 "GET /badge/{file}",
                 "GET /viewer/{*path}",
                 "GET /mcp",
@@ -656,6 +664,7 @@ mod tests {
                 "GET /setup",
                 "GET /reset",
                 "GET /verify",
+                "GET /unsubscribe",
                 "GET /static/{*path}",
             ]
         );

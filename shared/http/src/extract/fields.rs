@@ -80,7 +80,11 @@ impl Fields {
         Err(ApiError::bad_request("no_fields", message))
     }
 
-    fn change<T>(
+    /// A field that a function reads; `expected` says in errors what it takes.
+    ///
+    /// # Errors
+    /// 400 `invalid_field` for what the function does not take.
+    pub fn change<T>(
         &self,
         name: &str,
         expected: &str,

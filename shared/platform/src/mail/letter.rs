@@ -128,7 +128,7 @@ impl Letter {
     }
 
     /// The letter of a notification. Links lead to the public address only.
-    pub(super) fn notification(message: &Message, site: &Origin) -> Self {
+    pub(super) fn notification(message: &Message, site: &Origin, unsubscribe: Option<&str>) -> Self {
         let headline = line(&message.headline, MAX_LINE_CHARS);
         let mut parts = vec![Part::Says(headline.clone())];
         if !message.facts.is_empty() {
@@ -139,6 +139,9 @@ impl Letter {
             parts.push(Part::Link("Open in Callboard", message.url.clone()));
         }
         parts.push(Part::Link("Change what is sent here", format!("{site}/settings/notifications")));
+        if let Some(token) = unsubscribe {
+            parts.push(Part::Link("Unsubscribe", format!("{site}/unsubscribe#token={token}")));
+        }
         Self { subject: headline.into(), parts }
     }
 

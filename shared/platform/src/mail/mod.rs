@@ -147,43 +147,62 @@ impl MailError {
 /// [`MailError`].
 pub async fn send(config: &Config, mail: &Mail, key: &str, now: Timestamp) -> Result<(), MailError> {
     let letter = Letter::about(&mail.about, config.site_url.as_ref()).ok_or(MailError::NotConfigured)?;
-    deliver(config, &mail.to, &letter, key, now).await
+    let name = name_of(key, &letter);
+    deliver(config, &mail.to, &letter, &name, None, now).await
 }
 
-/// Sends a notification to an address. `key` names it, as in [`send`].
+/// A notification on its way to an address.
+#[derive(Debug)]
+pub struct NotificationMail<'a> {
+    /// Address.
+    pub to: &'a str,
+    /// What to say.
+    pub message: &'a Notification,
+    /// Token that ends these mails; without one the mail brings no link to do so.
+    pub unsubscribe: Option<&'a str>,
+}
+
+/// Sends a notification. `key` names it, as in [`send`].
 ///
 /// # Errors
 /// [`MailError`].
 pub async fn send_notification(
     config: &Config,
-    to: &str,
-    message: &Notification,
+    mail: &NotificationMail<'_>,
     key: &str,
     now: Timestamp,
 ) -> Result<(), MailError> {
     let site = config.site_url.as_ref().ok_or(MailError::NotConfigured)?;
-    deliver(config, to, &Letter::notification(message, site), key, now).await
+    let letter = Letter::notification(mail.message, site, mail.unsubscribe);
+    let unsubscribe = mail.unsubscribe.map(|token| format!("<{site}/api/unsubscribe?token={token}>"));
+    // A token is another one at every attempt.
+    let name = name_of(key, &Letter::notification(mail.message, site, None));
+    deliver(config, mail.to, &letter, &name, unsubscribe, now).await
 }
 
 async fn deliver(
     config: &Config,
     to: &str,
     letter: &Letter,
-    key: &str,
+    name: &str,
+    unsubscribe: Option<String>,
     now: Timestamp,
 ) -> Result<(), MailError> {
     let settings = config.mail.as_ref().ok_or(MailError::NotConfigured)?;
     let to: Address = to.parse().map_err(|_| MailError::Recipient)?;
     let domain = settings.from.email.domain();
     let millis = Duration::from_millis(u64::try_from(now.millis()).unwrap_or_default());
-    let message = Message::builder()
+    let mut message = Message::builder()
         .from(settings.from.clone())
         .to(Mailbox::new(None, to))
         .subject(letter.subject())
         .date(SystemTime::UNIX_EPOCH + millis)
-        .message_id(Some(format!("<{}@{domain}>", name_of(key, letter))))
-        .header(AutoSubmitted)
-        .multipart(MultiPart::alternative_plain_html(letter.text(), letter.html()))?;
+        .message_id(Some(format!("<{name}@{domain}>")))
+        .header(AutoSubmitted);
+    if let Some(unsubscribe) = unsubscribe {
+        message = message.header(ListUnsubscribe(unsubscribe)).header(ListUnsubscribePost);
+    }
+    let message = message.multipart(MultiPart::alternative_plain_html(letter.text(), letter.html()))?;
     // An address was accepted at the start.
     let url = settings.smtp_url.expose();
     let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|_| MailError::NotConfigured)?;
@@ -205,20 +224,39 @@ fn name_of(key: &str, letter: &Letter) -> String {
     hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Tells automatic responders not to answer (RFC 3834).
-#[derive(Debug, Clone)]
-struct AutoSubmitted;
+/// A header that lettre does not know, and that is only written.
+macro_rules! written_header {
+    ($(#[$doc:meta])* $name:ident $(($field:ty))? = $header:literal, $value:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        struct $name $(($field))?;
 
-impl Header for AutoSubmitted {
-    fn name() -> HeaderName {
-        HeaderName::new_from_ascii_str("Auto-Submitted")
-    }
+        impl Header for $name {
+            fn name() -> HeaderName {
+                HeaderName::new_from_ascii_str($header)
+            }
 
-    fn parse(_: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        Ok(Self)
-    }
+            fn parse(_: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+                Err("it is only written".into())
+            }
 
-    fn display(&self) -> HeaderValue {
-        HeaderValue::new(Self::name(), "auto-generated".to_owned())
-    }
+            fn display(&self) -> HeaderValue {
+                let value: fn(&Self) -> String = $value;
+                HeaderValue::new(Self::name(), value(self))
+            }
+        }
+    };
+}
+
+written_header! {
+    /// Tells automatic responders not to answer (RFC 3834).
+    AutoSubmitted = "Auto-Submitted", |_| "auto-generated".to_owned()
+}
+written_header! {
+    /// Where mail programs end these mails (RFC 2369).
+    ListUnsubscribe(String) = "List-Unsubscribe", |header| header.0.clone()
+}
+written_header! {
+    /// Says that one POST request there does it (RFC 8058).
+    ListUnsubscribePost = "List-Unsubscribe-Post", |_| "List-Unsubscribe=One-Click".to_owned()
 }

@@ -21,6 +21,9 @@ use crate::{Change, Context, Entity, QueryError, Result};
 /// Channels whose configuration is sealed anew in one transaction.
 const RESEALED_AT_ONCE: i64 = 100;
 
+/// Messages a new channel sends in one hour unless somebody says otherwise.
+const HOURLY_LIMIT: i64 = 30;
+
 /// What a channel needs in order to send. It is stored sealed and never shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelConfig {
@@ -53,6 +56,9 @@ pub struct Channel {
     pub paused: bool,
     /// What the last failed delivery said; null after one that arrived.
     pub last_error: Option<String>,
+    /// Messages of one hour; what comes beyond waits until the hour is over and becomes one message.
+    #[schema(example = 30)]
+    pub hourly_limit: i64,
     /// Creation.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
@@ -71,6 +77,7 @@ impl Channel {
             target: row.target,
             paused: row.paused_at.is_some(),
             last_error: row.last_error,
+            hourly_limit: row.hourly_limit,
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
@@ -88,6 +95,8 @@ pub struct ChannelEdit {
     pub secret: Change<String>,
     /// Whether nothing is sent.
     pub paused: Option<bool>,
+    /// Messages of one hour.
+    pub hourly_limit: Option<i64>,
 }
 
 fn place(id: ChannelId) -> Place {
@@ -148,6 +157,7 @@ pub async fn create(
     name: String,
     kind: ChannelKind,
     config: ChannelConfig,
+    hourly_limit: Option<i64>,
 ) -> Result<Channel> {
     secrets.require_key()?;
     let mut session = ctx.store.db().begin().await?;
@@ -161,6 +171,7 @@ pub async fn create(
         failures: 0,
         paused_at: None,
         last_error: None,
+        hourly_limit: hourly_limit.unwrap_or(HOURLY_LIMIT),
         created_at: acting.now,
         updated_at: acting.now,
     };
@@ -183,7 +194,7 @@ pub async fn edit(
 ) -> Result<Channel> {
     let mut session = ctx.store.db().begin().await?;
     let mut row = required(&mut session, id).await?;
-    let ChannelEdit { name, address, secret, paused } = wanted;
+    let ChannelEdit { name, address, secret, paused, hourly_limit } = wanted;
     row.name = name.unwrap_or(row.name);
     if address.is_some() || !secret.is_keep() {
         let mut config = opened(secrets, &row)?;
@@ -197,6 +208,7 @@ pub async fn edit(
         Some(false) => (row.paused_at, row.failures) = (None, 0),
         None => {}
     }
+    row.hourly_limit = hourly_limit.unwrap_or(row.hourly_limit);
     row.updated_at = acting.now;
     channels::save(&mut session, &row).await?;
     record(session, acting, AuditAction::ChannelChanged, &row).await?;
@@ -225,7 +237,7 @@ async fn record(
     action: AuditAction,
     row: &ChannelRow,
 ) -> Result<()> {
-    let detail = json!({ "name": row.name, "type": row.kind, "target": row.target, "paused": row.paused_at.is_some() });
+    let detail = json!({ "name": row.name, "type": row.kind, "target": row.target, "paused": row.paused_at.is_some(), "hourlyLimit": row.hourly_limit });
     let recorded = acting.record(&mut session, action, ("channel", row.id.get()), None, detail).await?;
     session.commit().await?;
     recorded.committed();

@@ -87,7 +87,7 @@ pub struct Delivery {
 
 impl Delivery {
     fn from_row(row: DeliveryRow) -> Self {
-        let headline = message_of(&row).map(|message| message.headline).unwrap_or_default();
+        let headline = read_message(&row.payload).map(|message| message.headline).unwrap_or_default();
         Self {
             id: row.id.get(),
             event: row.event.as_str(),
@@ -103,9 +103,9 @@ impl Delivery {
     }
 }
 
-fn message_of(row: &DeliveryRow) -> Result<Message> {
-    let message = serde_json::from_str(&row.payload);
-    Ok(message.map_err(|_| StoreError::Damaged("the message of a delivery"))?)
+/// Reads a stored message.
+pub(super) fn read_message(payload: &str) -> Result<Message> {
+    Ok(serde_json::from_str(payload).map_err(|_| StoreError::Damaged("the message of a delivery"))?)
 }
 
 /// The log of a channel, newest first.
@@ -206,6 +206,8 @@ pub async fn retry(ctx: &Context, acting: Acting<'_>, id: DeliveryId) -> Result<
 pub struct Begun {
     /// Id, the same at every attempt.
     pub id: DeliveryId,
+    /// Channel.
+    pub channel: ChannelId,
     /// Kind of channel.
     pub kind: ChannelKind,
     /// Where to, and with which secret.
@@ -268,9 +270,17 @@ pub async fn begin(
     row.attempts += 1;
     row.next_at = None;
     deliveries::save(&mut session, &row).await?;
-    let message = message_of(&row)?;
+    let message = read_message(&row.payload)?;
     session.commit().await?;
-    Ok(Some(Begun { id, kind: channel.kind, config, event: row.event, message, at: row.created_at }))
+    Ok(Some(Begun {
+        id,
+        channel: channel.id,
+        kind: channel.kind,
+        config,
+        event: row.event,
+        message,
+        at: row.created_at,
+    }))
 }
 
 /// What a recipient answered.

@@ -10,6 +10,8 @@ mod deliveries;
 mod message;
 mod subscriber;
 mod subscriptions;
+mod summary;
+mod unsubscribe;
 
 pub use channels::{
     Channel, ChannelConfig, ChannelEdit, channel, create, delete, edit, is_confirmed_address, list, rotate,
@@ -19,6 +21,8 @@ pub use deliveries::{
 };
 pub(crate) use subscriber::queue_deliveries;
 pub use subscriptions::{
-    Subscription, SubscriptionEdit, create_subscription, delete_subscription, edit_subscription,
-    subscriptions,
+    QuietHoursShape, Subscription, SubscriptionEdit, create_subscription, delete_subscription,
+    edit_subscription, subscription, subscriptions,
 };
+pub use summary::send_held;
+pub use unsubscribe::{unsubscribe, unsubscribe_token};

@@ -1,13 +1,17 @@
 //! Turns domain events into deliveries.
 
+use std::collections::BTreeSet;
+
 use callboard_domain::events::DomainEvent;
-use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
+use callboard_domain::ids::{ChannelId, ClusterId, ProjectId, RunId, TestCaseId};
 use callboard_domain::notifications::{Message, NotificationEvent as Event};
 use callboard_domain::status::RunStatus;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
 use callboard_store::jobs;
+use callboard_store::notifications::channels;
 use callboard_store::notifications::deliveries::{self, NewDelivery};
+use callboard_store::notifications::held::{self, HeldRow};
 use callboard_store::notifications::subscriptions::{self, SubscriptionRow};
 use callboard_store::outbox::StoredEvent;
 use callboard_store::projects::{self, ProjectRow};
@@ -18,6 +22,7 @@ use super::deliveries::SendNotification;
 use super::message;
 use crate::{Context, Result};
 
+const HOUR_MS: i64 = 60 * 60 * 1000;
 /// A run that began longer ago than this is back-filled, and nobody is notified, ms.
 const SILENT_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -36,22 +41,39 @@ pub(crate) async fn queue_deliveries(
     let Some(project) = projects::get(session, project).await? else { return Ok(()) };
     for stored in events {
         for notice in notices(session, &project, stored).await? {
-            let wanting: Vec<&SubscriptionRow> =
-                subscriptions.iter().filter(|one| notice.is_wanted(one, &project)).collect();
+            let wanting = wanting(&subscriptions, &notice, &project, now);
             if wanting.is_empty() {
                 continue;
             }
             let Some(message) = notice.message(ctx, session, &project).await? else { continue };
             let payload = json!(message).to_string();
-            for subscription in wanting {
+            for (subscription, due) in wanting {
+                let channel = subscription.channel;
+                let due = match due {
+                    Some(due) => Some(due),
+                    None => due_by_limit(session, channel, now).await?,
+                };
+                let event = notice.event_for(subscription);
+                let dedupe_key = format!("{}:{}:{}:{channel}", project.id, stored.seq, notice.topic);
+                if let Some(due_at) = due {
+                    let row = HeldRow {
+                        dedupe_key,
+                        channel,
+                        subscription: subscription.id,
+                        project: project.id,
+                        event,
+                        payload: payload.clone(),
+                        due_at,
+                        created_at: now,
+                    };
+                    held::insert(session, &row).await?;
+                    continue;
+                }
                 let new = NewDelivery {
-                    channel: subscription.channel,
+                    channel,
                     project: Some(project.id),
-                    event: notice.event_for(subscription),
-                    dedupe_key: Some(format!(
-                        "{}:{}:{}:{}",
-                        project.id, stored.seq, notice.topic, subscription.channel
-                    )),
+                    event,
+                    dedupe_key: Some(dedupe_key),
                     payload: payload.clone(),
                 };
                 if let Some(id) = deliveries::insert(session, &new, now).await? {
@@ -62,6 +84,35 @@ pub(crate) async fn queue_deliveries(
         }
     }
     Ok(())
+}
+
+/// The subscriptions that want a notice, one of each channel, with the moment their schedules name. Of several, the
+/// one whose message arrives first: a channel gets no message twice.
+fn wanting<'s>(
+    subscriptions: &'s [SubscriptionRow],
+    notice: &Notice,
+    project: &ProjectRow,
+    now: Timestamp,
+) -> Vec<(&'s SubscriptionRow, Option<Timestamp>)> {
+    let wanted = subscriptions.iter().filter(|one| notice.is_wanted(one, project));
+    let mut wanting: Vec<_> = wanted.map(|one| (one, one.schedule.due(now))).collect();
+    // Sorted by the moment, at once first; the sort keeps the order of equal ones.
+    wanting.sort_by_key(|(_, due)| *due);
+    let mut seen = BTreeSet::new();
+    wanting.retain(|(one, _)| seen.insert(one.channel));
+    wanting
+}
+
+/// When the next message of a channel is sent that has sent enough in the last hour; `None` for now.
+async fn due_by_limit(
+    session: &mut Session,
+    channel: ChannelId,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    let Some(row) = channels::get(session, channel).await? else { return Ok(None) };
+    let oldest = deliveries::made_before_newest(session, channel, row.hourly_limit - 1).await?;
+    let free = oldest.map(|at| Timestamp(at.millis() + HOUR_MS));
+    Ok(free.filter(|free| *free > now))
 }
 
 /// Something that a domain event means to subscribers.

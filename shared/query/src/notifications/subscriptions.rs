@@ -2,10 +2,13 @@
 
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ChannelId, ProjectId, SubscriptionId};
-use callboard_domain::notifications::NotificationEvent;
+use callboard_domain::notifications::{
+    Digest, NotificationEvent, QuietHours, Schedule, TimeOfDay, TimeZone, Weekday,
+};
 use callboard_domain::time::Timestamp;
 use callboard_store::Session;
 use callboard_store::boxed;
+use callboard_store::notifications::held;
 use callboard_store::notifications::subscriptions::{self, SubscriptionRow};
 use callboard_store::projects;
 use serde::Serialize;
@@ -17,6 +20,9 @@ use crate::accounts::Acting;
 use crate::page::{Slice, fetch};
 use crate::{Change, Context, Entity, QueryError, Result};
 
+/// When digests are sent unless a subscription says otherwise.
+const DEFAULT_DIGEST: TimeOfDay = TimeOfDay::EIGHT;
+
 /// Which branches and environments a subscription is about.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -27,6 +33,17 @@ pub struct SubscriptionFilters {
     pub environments: Vec<String>,
     /// Only the default branch of each project.
     pub default_branch_only: bool,
+}
+
+/// Hours in which nothing is sent; what comes meanwhile is sent as one message when they end.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct QuietHoursShape {
+    /// The first quiet minute, `HH:MM`.
+    #[schema(example = "22:00")]
+    pub from: String,
+    /// The first minute that is not quiet any more, `HH:MM`; earlier than `from` for hours past midnight.
+    #[schema(example = "07:00")]
+    pub to: String,
 }
 
 /// A subscription.
@@ -44,9 +61,20 @@ pub struct Subscription {
     pub events: Vec<String>,
     /// Branches and environments.
     pub filters: SubscriptionFilters,
-    /// `realtime`: a message follows its event immediately.
+    /// `realtime`: a message follows its event immediately. `digest`: the messages since the last digest come as one.
     #[schema(example = "realtime")]
     pub mode: &'static str,
+    /// When the digest is sent, `HH:MM`; null for `realtime`.
+    #[schema(example = "08:00")]
+    pub digest_at: Option<String>,
+    /// `monday` to `sunday` for a digest once a week; null for one every day.
+    #[schema(value_type = Option<String>)]
+    pub digest_day: Option<Weekday>,
+    /// Time zone of these times, by its IANA name.
+    #[schema(example = "Europe/Berlin")]
+    pub time_zone: &'static str,
+    /// Hours in which nothing is sent.
+    pub quiet_hours: Option<QuietHoursShape>,
     /// Silent until then.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub muted_until: Option<Timestamp>,
@@ -62,6 +90,7 @@ pub struct Subscription {
 
 impl Subscription {
     fn from_row(row: SubscriptionRow) -> Self {
+        let Schedule { zone, digest, quiet } = row.schedule;
         Self {
             id: row.id.get(),
             channel_id: row.channel.get(),
@@ -72,7 +101,12 @@ impl Subscription {
                 environments: row.environments,
                 default_branch_only: row.default_branch_only,
             },
-            mode: "realtime",
+            mode: if digest.is_some() { "digest" } else { "realtime" },
+            digest_at: digest.map(|digest| digest.at.to_text()),
+            digest_day: digest.and_then(|digest| digest.day),
+            time_zone: zone.name(),
+            quiet_hours: quiet
+                .map(|quiet| QuietHoursShape { from: quiet.from.to_text(), to: quiet.to.to_text() }),
             muted_until: row.muted_until,
             active: row.is_active,
             created_at: row.created_at,
@@ -96,6 +130,16 @@ pub struct SubscriptionEdit {
     pub environments: Change<Vec<String>>,
     /// Only the default branch of each project.
     pub default_branch_only: Option<bool>,
+    /// Whether messages are put together.
+    pub is_digest: Option<bool>,
+    /// When a digest is sent.
+    pub digest_at: Option<TimeOfDay>,
+    /// On which day of the week; cleared for every day.
+    pub digest_day: Change<Weekday>,
+    /// Time zone of these times.
+    pub time_zone: Option<TimeZone>,
+    /// Hours in which nothing is sent.
+    pub quiet_hours: Change<QuietHours>,
     /// Silent until then.
     pub muted_until: Change<Timestamp>,
     /// Whether it sends anything.
@@ -103,7 +147,24 @@ pub struct SubscriptionEdit {
 }
 
 impl SubscriptionEdit {
+    /// When messages are sent after this change. What says when a digest is sent makes it one.
+    fn schedule(&self, before: Schedule) -> Schedule {
+        let names_a_time = self.digest_at.is_some() || self.digest_day.value().is_some();
+        let is_digest = self.is_digest.unwrap_or(before.digest.is_some() || names_a_time);
+        let digest = is_digest.then(|| {
+            let old = before.digest.unwrap_or(Digest { at: DEFAULT_DIGEST, day: None });
+            let at = self.digest_at.unwrap_or(old.at);
+            Digest { at, day: self.digest_day.clone().applied_to(old.day) }
+        });
+        Schedule {
+            zone: self.time_zone.unwrap_or(before.zone),
+            digest,
+            quiet: self.quiet_hours.clone().applied_to(before.quiet),
+        }
+    }
+
     async fn apply(self, session: &mut Session, row: &mut SubscriptionRow) -> Result<()> {
+        row.schedule = self.schedule(row.schedule);
         if let Some(channel) = self.channel {
             row.channel = channels::required(session, channel).await?.id;
         }
@@ -143,6 +204,16 @@ pub async fn subscriptions(
     Ok(Slice::cut(rows, limit, |row: &SubscriptionRow| row.id.get()).map(Subscription::from_row))
 }
 
+/// One subscription.
+///
+/// # Errors
+/// [`QueryError::NotFound`].
+#[boxed]
+pub async fn subscription(ctx: &Context, id: SubscriptionId) -> Result<Subscription> {
+    let row = subscriptions::get(&mut ctx.store.db().read().await?, id).await?;
+    row.map(Subscription::from_row).ok_or_else(|| QueryError::not_found(Entity::Subscription, id))
+}
+
 /// Creates a subscription for the channel of `wanted`.
 ///
 /// # Errors
@@ -162,6 +233,7 @@ pub async fn create_subscription(
         branches: Vec::new(),
         environments: Vec::new(),
         default_branch_only: false,
+        schedule: Schedule::AT_ONCE,
         muted_until: None,
         is_active: true,
         created_at: acting.now,
@@ -188,6 +260,9 @@ pub async fn edit_subscription(
     wanted.apply(&mut session, &mut row).await?;
     row.updated_at = acting.now;
     subscriptions::save(&mut session, &row).await?;
+    if !row.is_active {
+        held::delete_of_subscription(&mut session, id).await?;
+    }
     record(session, acting, AuditAction::SubscriptionChanged, &row).await?;
     Ok(Subscription::from_row(row))
 }
@@ -200,6 +275,7 @@ pub async fn delete_subscription(ctx: &Context, acting: Acting<'_>, id: Subscrip
     let mut session = ctx.store.db().begin().await?;
     let row = required(&mut session, id).await?;
     subscriptions::delete(&mut session, id).await?;
+    held::delete_of_subscription(&mut session, id).await?;
     record(session, acting, AuditAction::SubscriptionDeleted, &row).await
 }
 

@@ -88,6 +88,7 @@ statements! {
     BRANCH_STATES = table!("branch_states", "lane_id");
     SUBSCRIPTIONS = table!("subscriptions", "id");
     DELIVERIES = table!("deliveries", "id");
+    HELD_NOTIFICATIONS = table!("held_notifications", "dedupe_key");
     SCM_CACHE = table!("scm_cache", "key");
 }
 
@@ -136,6 +137,7 @@ static TABLES: &[&Statement] = &[
     &BRANCH_STATES,
     &SUBSCRIPTIONS,
     &DELIVERIES,
+    &HELD_NOTIFICATIONS,
     &SCM_CACHE,
 ];
 

@@ -27,6 +27,8 @@ pub struct ChannelRow {
     pub paused_at: Option<Timestamp>,
     /// What the last failed delivery said.
     pub last_error: Option<String>,
+    /// Messages of one hour; what comes beyond waits until the hour is over and becomes one.
+    pub hourly_limit: i64,
     /// Creation.
     pub created_at: Timestamp,
     /// Last change.
@@ -36,7 +38,8 @@ pub struct ChannelRow {
 macro_rules! select {
     ($tail:literal) => {
         concat!(
-            "SELECT id, name, kind, config, target, failures, paused_at, last_error, created_at, updated_at FROM channels ",
+            "SELECT id, name, kind, config, target, failures, paused_at, last_error, hourly_limit, created_at, updated_at \
+             FROM channels ",
             $tail
         )
     };
@@ -44,7 +47,8 @@ macro_rules! select {
 
 statements! {
     /// A new channel.
-    INSERT = "INSERT INTO channels (id, name, kind, config, target, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)";
+    INSERT = "INSERT INTO channels (id, name, kind, config, target, hourly_limit, created_at, updated_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
     /// One channel. PK
     BY_ID = select!("WHERE id = $1");
     /// One channel, locked. PK
@@ -52,14 +56,16 @@ statements! {
     /// Channels after an id. PK
     LIST = select!("WHERE id > $1 ORDER BY id LIMIT $2");
     /// Changes a channel. PK
-    SAVE = "UPDATE channels SET name = $2, config = $3, target = $4, failures = $5, paused_at = $6, last_error = $7, updated_at = $8 \
-        WHERE id = $1";
+    SAVE = "UPDATE channels SET name = $2, config = $3, target = $4, failures = $5, paused_at = $6, last_error = $7, \
+        hourly_limit = $8, updated_at = $9 WHERE id = $1";
     /// Another sealed form of the same configuration, unless it changed. PK
     RESEAL = "UPDATE channels SET config = $3 WHERE id = $1 AND config = $2";
     /// Removes a channel. PK
     DELETE = "DELETE FROM channels WHERE id = $1";
     /// Removes its subscriptions. ix: subscriptions_of_channel
     DELETE_SUBSCRIPTIONS = "DELETE FROM subscriptions WHERE channel_id = $1";
+    /// Removes what waits for it. ix: held_notifications_of_channel
+    DELETE_HELD = "DELETE FROM held_notifications WHERE channel_id = $1";
     /// Removes its log. ix: deliveries_of_channel
     DELETE_DELIVERIES = "DELETE FROM deliveries WHERE channel_id = $1";
 }
@@ -75,6 +81,7 @@ fn read(row: &Row) -> Result<ChannelRow> {
         failures: r.int()?,
         paused_at: r.opt_time()?,
         last_error: r.opt_text()?,
+        hourly_limit: r.int()?,
         created_at: r.time()?,
         updated_at: r.time()?,
     })
@@ -93,7 +100,15 @@ pub async fn new_id(session: &mut Session) -> Result<ChannelId> {
 /// # Errors
 /// [`StoreError`].
 pub async fn insert(session: &mut Session, row: &ChannelRow) -> Result<()> {
-    let args = args![row.id, &row.name, row.kind.as_str(), &row.config, &row.target, row.created_at];
+    let args = args![
+        row.id,
+        &row.name,
+        row.kind.as_str(),
+        &row.config,
+        &row.target,
+        row.hourly_limit,
+        row.created_at
+    ];
     session.execute(&INSERT, args).await?;
     Ok(())
 }
@@ -136,6 +151,7 @@ pub async fn save(session: &mut Session, row: &ChannelRow) -> Result<()> {
         row.failures,
         row.paused_at,
         row.last_error.clone(),
+        row.hourly_limit,
         row.updated_at
     ];
     session.execute(&SAVE, args).await?;
@@ -150,12 +166,12 @@ pub async fn reseal(session: &mut Session, id: ChannelId, before: &str, after: &
     Ok(session.execute(&RESEAL, args![id, before, after]).await? == 1)
 }
 
-/// Deletes a channel with its subscriptions and its log.
+/// Deletes a channel with its subscriptions, what waits for it, and its log.
 ///
 /// # Errors
 /// [`StoreError`].
 pub async fn delete(session: &mut Session, id: ChannelId) -> Result<()> {
-    for statement in [&DELETE_DELIVERIES, &DELETE_SUBSCRIPTIONS, &DELETE] {
+    for statement in [&DELETE_HELD, &DELETE_DELIVERIES, &DELETE_SUBSCRIPTIONS, &DELETE] {
         session.execute(statement, args![id]).await?;
     }
     Ok(())

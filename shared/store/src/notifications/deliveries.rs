@@ -74,6 +74,8 @@ statements! {
     OF_CHANNEL = select!("WHERE channel_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
     /// The same in one state. ix: deliveries_of_channel
     OF_CHANNEL_IN_STATE = select!("WHERE channel_id = $1 AND id < $2 AND state = $4 ORDER BY id DESC LIMIT $3");
+    /// When a delivery of a channel was made, counted from the newest. ix: deliveries_of_channel
+    BEFORE_NEWEST = "SELECT created_at FROM deliveries WHERE channel_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2";
     /// How far a delivery is. PK
     SAVE = "UPDATE deliveries SET state = $2, attempts = $3, next_at = $4, response_status = $5, error = $6, sent_at = $7 WHERE id = $1";
     /// Deletes old deliveries. ix: deliveries_by_time
@@ -145,6 +147,19 @@ pub async fn of_channel(
         }
     };
     rows.iter().map(read).collect()
+}
+
+/// When the newest delivery but `newer` of a channel was made.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn made_before_newest(
+    session: &mut Session,
+    channel: ChannelId,
+    newer: i64,
+) -> Result<Option<Timestamp>> {
+    let row = session.first(&BEFORE_NEWEST, args![channel, newer]).await?;
+    row.as_ref().map(|row| row.reader().time()).transpose()
 }
 
 /// Writes how far a delivery is that was read with [`lock`].

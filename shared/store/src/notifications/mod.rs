@@ -3,4 +3,5 @@
 
 pub mod channels;
 pub mod deliveries;
+pub mod held;
 pub mod subscriptions;

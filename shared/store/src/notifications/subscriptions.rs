@@ -1,9 +1,10 @@
 //! Subscriptions: which events of which projects go to which channel.
 
 use callboard_domain::ids::{ChannelId, ProjectId, SubscriptionId};
+use callboard_domain::notifications::{Digest, QuietHours, Schedule, TimeOfDay, Weekday};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Row, Session, args, statements};
+use crate::db::{Reader, Row, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, StoreError};
 
@@ -24,6 +25,8 @@ pub struct SubscriptionRow {
     pub environments: Vec<String>,
     /// Only the default branch of each project.
     pub default_branch_only: bool,
+    /// When messages are sent.
+    pub schedule: Schedule,
     /// Silent until then.
     pub muted_until: Option<Timestamp>,
     /// Whether it sends anything.
@@ -37,8 +40,9 @@ pub struct SubscriptionRow {
 macro_rules! select {
     ($tail:literal) => {
         concat!(
-            "SELECT s.id, s.channel_id, s.project_id, s.events, s.branches, s.environments, s.default_branch_only, s.muted_until, \
-             s.is_active, s.created_at, s.updated_at FROM subscriptions s ",
+            "SELECT s.id, s.channel_id, s.project_id, s.events, s.branches, s.environments, s.default_branch_only, \
+             s.digest_minute, s.digest_weekday, s.time_zone, s.quiet_from, s.quiet_to, s.muted_until, s.is_active, \
+             s.created_at, s.updated_at FROM subscriptions s ",
             $tail
         )
     };
@@ -46,8 +50,11 @@ macro_rules! select {
 
 statements! {
     /// A new subscription.
-    INSERT = "INSERT INTO subscriptions (id, channel_id, project_id, events, branches, environments, default_branch_only, muted_until, \
-        is_active, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)";
+    INSERT = "INSERT INTO subscriptions (id, channel_id, project_id, events, branches, environments, default_branch_only, \
+        digest_minute, digest_weekday, time_zone, quiet_from, quiet_to, muted_until, is_active, created_at, updated_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)";
+    /// One subscription. PK
+    BY_ID = select!("WHERE s.id = $1");
     /// One subscription, locked. PK
     LOCK = select!("WHERE s.id = $1 for_update()");
     /// Subscriptions after an id. PK
@@ -59,7 +66,8 @@ statements! {
         AND (s.muted_until IS NULL OR s.muted_until <= $2) AND c.paused_at IS NULL ORDER BY s.id");
     /// Changes a subscription. PK
     SAVE = "UPDATE subscriptions SET channel_id = $2, project_id = $3, events = $4, branches = $5, environments = $6, \
-        default_branch_only = $7, muted_until = $8, is_active = $9, updated_at = $10 WHERE id = $1";
+        default_branch_only = $7, digest_minute = $8, digest_weekday = $9, time_zone = $10, quiet_from = $11, quiet_to = $12, \
+        muted_until = $13, is_active = $14, updated_at = $15 WHERE id = $1";
     /// Removes a subscription. PK
     DELETE = "DELETE FROM subscriptions WHERE id = $1";
 }
@@ -82,11 +90,27 @@ fn read(row: &Row) -> Result<SubscriptionRow> {
         branches: list_of(&r.text()?)?,
         environments: list_of(&r.text()?)?,
         default_branch_only: r.flag()?,
+        schedule: read_schedule(&mut r)?,
         muted_until: r.opt_time()?,
         is_active: r.flag()?,
         created_at: r.time()?,
         updated_at: r.time()?,
     })
+}
+
+fn read_schedule(r: &mut Reader<'_>) -> Result<Schedule> {
+    let damaged = || StoreError::Damaged("the schedule of a subscription");
+    let time = |minutes: i64| TimeOfDay::from_minutes(minutes).ok_or_else(damaged);
+    let (minute, weekday) = (r.opt_int()?, r.opt_int()?);
+    let zone = r.text()?.parse().map_err(|_| damaged())?;
+    let (from, to) = (r.opt_int()?, r.opt_int()?);
+    let day = weekday.map(|number| Weekday::from_number(number).ok_or_else(damaged)).transpose()?;
+    let digest = minute.map(|minute| Ok::<_, StoreError>(Digest { at: time(minute)?, day })).transpose()?;
+    let quiet = match from.zip(to) {
+        Some((from, to)) => Some(QuietHours { from: time(from)?, to: time(to)? }),
+        None => None,
+    };
+    Ok(Schedule { zone, digest, quiet })
 }
 
 /// Takes the id of a new subscription.
@@ -107,6 +131,7 @@ pub async fn insert(session: &mut Session, row: &SubscriptionRow) -> Result<()> 
 }
 
 fn written(row: &SubscriptionRow, at: Timestamp) -> crate::db::Args {
+    let Schedule { zone, digest, quiet } = row.schedule;
     args![
         row.id,
         row.channel,
@@ -115,10 +140,23 @@ fn written(row: &SubscriptionRow, at: Timestamp) -> crate::db::Args {
         json_of(&row.branches),
         json_of(&row.environments),
         row.default_branch_only,
+        digest.map(|digest| digest.at.minutes()),
+        digest.and_then(|digest| digest.day).map(Weekday::number),
+        zone.name(),
+        quiet.map(|quiet| quiet.from.minutes()),
+        quiet.map(|quiet| quiet.to.minutes()),
         row.muted_until,
         row.is_active,
         at
     ]
+}
+
+/// One subscription.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn get(session: &mut Session, id: SubscriptionId) -> Result<Option<SubscriptionRow>> {
+    session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
 }
 
 /// One subscription, locked until the transaction ends.

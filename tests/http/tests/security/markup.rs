@@ -32,6 +32,7 @@ async fn channel(service: &Service) -> String {
         failures: 0,
         paused_at: None,
         last_error: None,
+        hourly_limit: 30,
         created_at: now,
         updated_at: now,
     };

@@ -15,7 +15,7 @@ use http::StatusCode;
 
 pub(crate) use login::{login, name_of};
 pub(crate) use setup::setup;
-pub(crate) use token::{reset, verify};
+pub(crate) use token::{reset, unsubscribe, verify};
 
 use crate::filters;
 use crate::visit::answer;

@@ -1,4 +1,4 @@
-//! `/reset` and `/verify`: what the links of mails lead to. The token stands
+//! `/reset`, `/verify` and `/unsubscribe`: what the links of mails lead to. The token stands
 //! behind the `#` of the address, so no log has it; a script takes it from
 //! there.
 
@@ -28,6 +28,14 @@ struct VerifyPage {
     is_demo: bool,
 }
 
+/// Inputs of `pages/entrance/unsubscribe.html`.
+#[derive(Template)]
+#[template(path = "pages/entrance/unsubscribe.html")]
+struct UnsubscribePage {
+    title: &'static str,
+    is_demo: bool,
+}
+
 /// Sets a password: a new one, or the first one of somebody invited.
 pub(crate) async fn reset(State(state): State<AppState>) -> Result<Response, ApiError> {
     answer(&ResetPage {
@@ -40,4 +48,9 @@ pub(crate) async fn reset(State(state): State<AppState>) -> Result<Response, Api
 /// Proves an e-mail address.
 pub(crate) async fn verify(State(state): State<AppState>) -> Result<Response, ApiError> {
     answer(&VerifyPage { title: "Confirm your e-mail address", is_demo: state.config().demo })
+}
+
+/// Ends the mails of a channel.
+pub(crate) async fn unsubscribe(State(state): State<AppState>) -> Result<Response, ApiError> {
+    answer(&UnsubscribePage { title: "Unsubscribe", is_demo: state.config().demo })
 }

@@ -5,14 +5,14 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::RouteId;
-use callboard_domain::ids::ChannelId;
-use callboard_domain::notifications::{ChannelKind, DeliveryState, NotificationEvent};
+use callboard_domain::ids::{ChannelId, SubscriptionId};
+use callboard_domain::notifications::{ChannelKind, DeliveryState, NotificationEvent, Weekday};
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_http::{ApiError, AppState};
 use callboard_platform::mail;
-use callboard_query::notifications::{self, Channel, Delivery, Subscription};
+use callboard_query::notifications::{self, Channel, Delivery, QuietHoursShape, Subscription};
 use callboard_query::project_names::{self, Choice};
 use serde::Serialize;
 
@@ -38,6 +38,7 @@ fn event_label(word: &str) -> &'static str {
         Some(NotificationEvent::ClusterRegressed) => "Fixed failure is back",
         Some(NotificationEvent::ClusterVerified) => "Fix held",
         Some(NotificationEvent::QuarantineReleased) => "Test left quarantine",
+        Some(NotificationEvent::Summary) => "Summary",
         Some(NotificationEvent::Test) => "Test message",
         None => "Unknown event",
     }
@@ -64,11 +65,13 @@ struct SubscriptionRow {
     project: String,
     branches: String,
     channel: String,
+    /// When it sends, unless that is at once.
+    schedule: Option<String>,
     active: bool,
 }
 
 impl SubscriptionRow {
-    fn of(found: Subscription, channels: &[Channel], projects: &[Choice]) -> Self {
+    fn new(found: Subscription, channels: &[Channel], projects: &[Choice]) -> Self {
         let filters = &found.filters;
         let mut places: Vec<String> = filters.branches.clone();
         if filters.default_branch_only {
@@ -77,6 +80,7 @@ impl SubscriptionRow {
         places.extend(filters.environments.iter().map(|environment| format!("in {environment}")));
         Self {
             id: found.id,
+            schedule: schedule_of(&found),
             events: found.events.iter().map(|word| event_label(word)).collect(),
             project: found.project_id.map_or_else(
                 || "All projects".to_owned(),
@@ -95,6 +99,115 @@ impl SubscriptionRow {
     }
 }
 
+const fn day_label(day: Weekday) -> &'static str {
+    match day {
+        Weekday::Monday => "Monday",
+        Weekday::Tuesday => "Tuesday",
+        Weekday::Wednesday => "Wednesday",
+        Weekday::Thursday => "Thursday",
+        Weekday::Friday => "Friday",
+        Weekday::Saturday => "Saturday",
+        Weekday::Sunday => "Sunday",
+    }
+}
+
+/// `Every day at 08:00, not from 22:00 to 07:00 (Europe/Berlin)`.
+fn schedule_of(found: &Subscription) -> Option<String> {
+    let digest = found.digest_at.as_ref().map(|time| match found.digest_day {
+        Some(day) => format!("Every {} at {time}", day_label(day)),
+        None => format!("Every day at {time}"),
+    });
+    let quiet = found.quiet_hours.as_ref().map(|hours| format!("not from {} to {}", hours.from, hours.to));
+    let times = match (digest, quiet) {
+        (Some(digest), Some(quiet)) => format!("{digest}, {quiet}"),
+        (Some(digest), None) => digest,
+        (None, Some(quiet)) => format!("At once, {quiet}"),
+        (None, None) => return None,
+    };
+    Some(format!("{times} ({})", found.time_zone))
+}
+
+/// The form of a subscription, new or as it is.
+struct SubscriptionForm {
+    /// The subscription that is edited.
+    id: Option<i64>,
+    channel: Option<i64>,
+    project: Option<i64>,
+    /// Word, label, and whether it is chosen.
+    events: Vec<(&'static str, &'static str, bool)>,
+    default_branch_only: bool,
+    branches: String,
+    environments: String,
+    is_digest: bool,
+    digest_at: String,
+    digest_day: Option<Weekday>,
+    time_zone: &'static str,
+    quiet: Option<QuietHoursShape>,
+}
+
+/// Days of the week with their labels.
+const DAYS: [(Weekday, &str); 7] = [
+    (Weekday::Monday, day_label(Weekday::Monday)),
+    (Weekday::Tuesday, day_label(Weekday::Tuesday)),
+    (Weekday::Wednesday, day_label(Weekday::Wednesday)),
+    (Weekday::Thursday, day_label(Weekday::Thursday)),
+    (Weekday::Friday, day_label(Weekday::Friday)),
+    (Weekday::Saturday, day_label(Weekday::Saturday)),
+    (Weekday::Sunday, day_label(Weekday::Sunday)),
+];
+
+impl SubscriptionForm {
+    /// What is proposed for a new subscription.
+    fn proposed() -> Self {
+        let proposed = [NotificationEvent::BranchRed, NotificationEvent::BranchRecovered];
+        Self {
+            id: None,
+            channel: None,
+            project: None,
+            events: choices(|word| proposed.iter().any(|event| event.as_str() == word)),
+            default_branch_only: true,
+            branches: String::new(),
+            environments: String::new(),
+            is_digest: false,
+            digest_at: "08:00".to_owned(),
+            digest_day: None,
+            time_zone: "UTC",
+            quiet: None,
+        }
+    }
+
+    fn editing(found: Subscription) -> Self {
+        Self {
+            id: Some(found.id),
+            channel: Some(found.channel_id),
+            project: found.project_id,
+            events: choices(|word| found.events.iter().any(|event| event == word)),
+            default_branch_only: found.filters.default_branch_only,
+            branches: found.filters.branches.join("\n"),
+            environments: found.filters.environments.join("\n"),
+            is_digest: found.digest_at.is_some(),
+            digest_at: found.digest_at.unwrap_or_else(|| "08:00".to_owned()),
+            digest_day: found.digest_day,
+            time_zone: found.time_zone,
+            quiet: found.quiet_hours,
+        }
+    }
+}
+
+/// Quiet hours as their fields show them, those that are proposed where there are none.
+fn quiet_from(form: &SubscriptionForm) -> &str {
+    form.quiet.as_ref().map_or("20:00", |hours| &hours.from)
+}
+
+fn quiet_to(form: &SubscriptionForm) -> &str {
+    form.quiet.as_ref().map_or("08:00", |hours| &hours.to)
+}
+
+fn choices(is_chosen: impl Fn(&str) -> bool) -> Vec<(&'static str, &'static str, bool)> {
+    let words = NotificationEvent::subscribable().iter();
+    words.map(|word| (*word, event_label(word), is_chosen(word))).collect()
+}
+
 /// Inputs of `pages/notifications.html`.
 #[derive(Template)]
 #[template(path = "pages/notifications.html")]
@@ -108,21 +221,22 @@ struct NotificationsPage {
     channels: Vec<Channel>,
     subscriptions: Vec<SubscriptionRow>,
     projects: Vec<Choice>,
-    /// Word, label, and whether it is proposed.
-    events: Vec<(&'static str, &'static str, bool)>,
+    subscription: SubscriptionForm,
     pager: Pager,
 }
 
-/// Which part of the subscriptions is shown.
+/// Which part of the subscriptions is shown, and which one is edited.
 #[derive(Debug, Serialize)]
 pub(crate) struct Params {
+    #[serde(skip)]
+    edit: Option<SubscriptionId>,
     #[serde(skip)]
     page: PageRequest,
 }
 
 impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self { page: query.page(SIZE)? })
+        Ok(Self { edit: query.id("edit")?, page: query.page(SIZE)? })
     }
 }
 
@@ -138,9 +252,10 @@ pub(crate) async fn notifications(
     let found = notifications::subscriptions(&visit.ctx, None, after, params.page.rows()).await?;
     let found = cursors.page(found)?;
     let projects = project_names::choices(&visit.ctx, visit.caller.scope()).await?;
-    let proposed = [NotificationEvent::BranchRed, NotificationEvent::BranchRecovered];
-    let is_proposed = |word: &str| proposed.iter().any(|event| event.as_str() == word);
-    let words = NotificationEvent::subscribable().iter();
+    let subscription = match params.edit {
+        Some(id) => SubscriptionForm::editing(notifications::subscription(&visit.ctx, id).await?),
+        None => SubscriptionForm::proposed(),
+    };
     let shell = Shell::new(&visit, Section::Settings, "Notifications").await?;
     answer(&NotificationsPage {
         shell: shell.under("Settings", "/settings").here("Notifications"),
@@ -151,11 +266,11 @@ pub(crate) async fn notifications(
         subscriptions: found
             .items
             .into_iter()
-            .map(|subscription| SubscriptionRow::of(subscription, &channels, &projects))
+            .map(|subscription| SubscriptionRow::new(subscription, &channels, &projects))
             .collect(),
         channels,
         projects,
-        events: words.map(|word| (*word, event_label(word), is_proposed(word))).collect(),
+        subscription,
     })
 }
 

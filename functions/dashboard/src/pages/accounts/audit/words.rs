@@ -112,6 +112,7 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         AuditAction::ClusterExtracted => ("Moved tests out", "of"),
         AuditAction::McpWrite => ("Changed through MCP", ""),
         AuditAction::CleanedUp => ("Deleted old runs", ""),
+        AuditAction::ChannelUnsubscribed => ("Unsubscribed from", ""),
         AuditAction::DeliveryRepeated => ("Sent a message again", "through"),
         AuditAction::DeletionRestored => ("Restored a deletion", ""),
         AuditAction::UserCreated

@@ -1,9 +1,13 @@
 //! Notifications: where they go, what they are about, and the message that all
 //! channels share.
 
+mod schedule;
+
 use serde::{Deserialize, Serialize};
 
 use crate::annotations::words;
+
+pub use schedule::{Digest, QuietHours, Schedule, TimeOfDay, TimeZone, UnknownTimeZone, Weekday};
 
 words! {
     /// A kind of channel.
@@ -56,16 +60,18 @@ words! {
         ClusterVerified = "cluster.verified",
         /// A test left quarantine.
         QuarantineReleased = "quarantine.released",
+        /// Several messages in one.
+        Summary = "summary",
         /// A test message that a person asked for.
         Test = "test",
     }
 }
 
 impl NotificationEvent {
-    /// The words a subscription may contain: all but the test message.
+    /// The words a subscription may contain: all but those of summaries and test messages.
     #[must_use]
     pub fn subscribable() -> &'static [&'static str] {
-        &Self::WORDS[..Self::WORDS.len() - 1]
+        &Self::WORDS[..Self::WORDS.len() - 2]
     }
 }
 
@@ -160,8 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn nobody_subscribes_to_test_messages() {
-        assert!(!NotificationEvent::subscribable().contains(&"test"));
+    fn nobody_subscribes_to_summaries_and_test_messages() {
+        let words = NotificationEvent::subscribable();
+        assert!(!words.contains(&"test") && !words.contains(&"summary"));
         assert!(
             NotificationEvent::subscribable().iter().all(|word| NotificationEvent::parse(word).is_some())
         );
