@@ -89,6 +89,9 @@ statements! {
     SUBSCRIPTIONS = table!("subscriptions", "id");
     DELIVERIES = table!("deliveries", "id");
     SCM_CACHE = table!("scm_cache", "key");
+    DIAGNOSES = table!("diagnoses", "id");
+    DIAGNOSIS_VOTES = table!("diagnosis_votes", "diagnosis_id, user_id");
+    MODEL_USAGE = table!("model_usage", "day, provider, model, purpose");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -137,6 +140,9 @@ static TABLES: &[&Statement] = &[
     &SUBSCRIPTIONS,
     &DELIVERIES,
     &SCM_CACHE,
+    &DIAGNOSES,
+    &DIAGNOSIS_VOTES,
+    &MODEL_USAGE,
 ];
 
 /// Hides a project: nobody finds it, nothing is sent to it, and its name is
