@@ -146,6 +146,7 @@ describe('the pages of a run', () => {
       'source control': '/settings/source-control',
       flakiness: '/settings/flakiness',
       timeouts: '/settings/timeouts',
+      'diagnosis settings': '/settings/diagnosis',
       'flakiness of a project': `/settings/flakiness?project=${projectId}`,
       storage: '/settings/storage',
       retention: '/settings/retention',
@@ -157,6 +158,7 @@ describe('the pages of a run', () => {
     const cluster = clusters.find(({ signature }) => signature.includes('expected'));
     pages.cluster = `/failure-clusters/${cluster.id}`;
     pages['fix plan'] = `/failure-clusters/${cluster.id}?tab=plan`;
+    pages.diagnosis = `/failure-clusters/${cluster.id}?tab=diagnosis`;
     browser = await chromium.launch({
       executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
       args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],

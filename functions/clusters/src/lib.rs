@@ -7,6 +7,8 @@
 
 mod body;
 mod cluster;
+mod context;
+mod diagnosis;
 mod edit;
 mod fix_plan;
 mod lists;
@@ -32,6 +34,12 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::SetClusterStatus, edit::set_status)
         .on(RouteId::SetClusterBaseCommit, edit::set_base_commit)
         .on(RouteId::FixPlan, fix_plan::fix_plan)
+        .on(RouteId::DiagnoseCluster, diagnosis::diagnose)
+        .on(RouteId::ClusterDiagnosis, diagnosis::newest)
+        .on(RouteId::ClusterDiagnoses, diagnosis::versions)
+        .on(RouteId::ClusterContext, context::context)
+        .on(RouteId::DiagnosisFeedback, diagnosis::feedback)
+        .on(RouteId::CancelDiagnosis, diagnosis::cancel)
         .on(RouteId::MergeCluster, reshape::merge)
         .on(RouteId::ExtractCases, reshape::extract)
         .on(RouteId::MergeSuggestions, suggestions::list)
@@ -48,7 +56,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         paths(
             lists::of_project, lists::all, edit::bulk, cluster::get, edit::edit, cluster::occurrences,
             cluster::test_cases, fix_plan::fix_plan, edit::set_status, edit::set_base_commit, reshape::merge, reshape::extract,
-            suggestions::list, suggestions::approve, suggestions::reject
+            suggestions::list, suggestions::approve, suggestions::reject,
+            diagnosis::diagnose, diagnosis::newest, diagnosis::versions, diagnosis::feedback, diagnosis::cancel, context::context
         ),
         tags((name = "clusters", description = "Failures of one cause, and what became of them"))
     )]

@@ -44,6 +44,8 @@ pub(crate) enum Asset {
     Save,
     /// What a change of retention deletes, before it is saved.
     Retention,
+    /// A diagnosis that runs.
+    Diagnosis,
     /// Passwords that can be looked at.
     Password,
     /// The pages in front of the door.
@@ -102,7 +104,7 @@ macro_rules! with_visible_text {
 }
 
 impl Asset {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 23] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
@@ -117,6 +119,7 @@ impl Asset {
         Self::Export,
         Self::Save,
         Self::Retention,
+        Self::Diagnosis,
         Self::Password,
         Self::Entrance,
         Self::Live,
@@ -143,6 +146,7 @@ impl Asset {
             Self::Export => ("export", "js"),
             Self::Save => ("save", "js"),
             Self::Retention => ("retention", "js"),
+            Self::Diagnosis => ("diagnosis", "js"),
             Self::Password => ("password", "js"),
             Self::Entrance => ("entrance", "js"),
             Self::Live => ("live", "js"),
@@ -170,6 +174,7 @@ impl Asset {
             | Self::Export
             | Self::Save
             | Self::Retention
+            | Self::Diagnosis
             | Self::Password
             | Self::Entrance
             | Self::Live
@@ -196,6 +201,7 @@ impl Asset {
             Self::Export => with_visible_text!("export"),
             Self::Save => include_str!("../assets/scripts/save.js"),
             Self::Retention => include_str!("../assets/scripts/retention.js"),
+            Self::Diagnosis => include_str!("../assets/scripts/diagnosis.js"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Live => with_visible_text!("shared-stream", "live"),

@@ -52,6 +52,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::SourceControlPage, pages::settings::source_control)
         .on(RouteId::FlakinessPage, pages::settings::flakiness)
         .on(RouteId::TimeoutsPage, pages::settings::timeouts)
+        .on(RouteId::DiagnosisSettingsPage, pages::settings::diagnosis)
         .on(RouteId::LoginPage, pages::login)
         .on(RouteId::SetupPage, pages::setup)
         .on(RouteId::ResetPage, pages::reset)

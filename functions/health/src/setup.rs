@@ -39,6 +39,7 @@ pub(crate) async fn status(State(state): State<AppState>) -> Result<Json<Feature
 
 fn features(in_use: InUse, is_kept_by_variable: bool) -> Vec<Feature> {
     let InUse {
+        diagnosis,
         reporter,
         fixtures,
         locators,
@@ -55,7 +56,7 @@ fn features(in_use: InUse, is_kept_by_variable: bool) -> Vec<Feature> {
         ("fixtures", fixtures, "Import callboardTest from callboard-reporter, or wrap your test with extendCallboard: requests are captured then."),
         ("locator-healing", locators, "Import callboardTest from callboard-reporter, or wrap your test with extendCallboard: locators are captured then."),
         ("clustering", clusters, "Nothing has failed yet: failures are grouped as they come."),
-        ("diagnosis", false, "Diagnosis by a model is not part of this version."),
+        ("diagnosis", diagnosis, "Optional: enter a model in Settings, Diagnosis."),
         ("notifications", notifications, "Add a channel and subscribe it to events in Settings, Notifications."),
         ("scm", source_control, "Give a project a repository and a token in its settings."),
         ("tags", tags, "Give projects tags in their settings."),

@@ -29,6 +29,12 @@ impl Budget {
         Self { stop, ..self }
     }
 
+    /// Whether a stop was asked for.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
     /// Whether there is time to begin something.
     #[must_use]
     pub fn is_left(&self) -> bool {
@@ -94,6 +100,12 @@ impl JobContext {
     #[must_use]
     pub fn has_time(&self) -> bool {
         self.budget.is_left()
+    }
+
+    /// Whether the process is to stop: long waits end, and another process goes on.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.budget.is_stopped()
     }
 
     /// Does a job in steps, each of which answers what is left of it. What there is

@@ -54,6 +54,7 @@
 
 mod account_mails;
 mod deletions;
+mod diagnoses;
 mod events;
 mod exports;
 mod job;

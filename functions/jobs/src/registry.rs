@@ -11,7 +11,8 @@ use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
 use crate::{
-    account_mails, deletions, events, exports, links, notifications, retention, runs, sweeps, upkeep,
+    account_mails, deletions, diagnoses, events, exports, links, notifications, retention, runs, sweeps,
+    upkeep,
 };
 
 /// Every kind.
@@ -21,6 +22,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(account_mails::send_verify),
         Kind::new(account_mails::send_notice),
         Kind::new(account_mails::send_invitation),
+        Kind::new(diagnoses::diagnose),
         Kind::new(exports::make_export),
         Kind::new(links::unfurl),
         Kind::every(HOUR, sweeps::purge_jobs),

@@ -17,8 +17,8 @@ const QUOTED_CHARS: usize = 80;
 /// with `***` the change could not be made.
 const CODE: [&str; 6] =
     ["currentLine", "oldLine", "newLine", "sourceLine", "failingLocator", "suggestedLocator"];
-/// The field that holds a patch of such code.
-const PATCH: &str = "unifiedDiff";
+/// The fields that hold a patch of such code.
+const PATCHES: [&str; 2] = ["unifiedDiff", "patch"];
 /// Lists that are shown even when they are empty.
 const KEPT_LISTS: [&str; 4] = ["items", "runs", "cases", "projects"];
 /// Flags that are shown even when they are false.
@@ -32,7 +32,9 @@ pub(crate) fn tidy(value: Value) -> Value {
         Value::Object(fields) => {
             let fields = fields.into_iter().map(|(key, value)| {
                 let value = match value {
-                    Value::String(text) if key == PATCH => patch(&text).map_or(Value::Null, Value::String),
+                    Value::String(text) if PATCHES.contains(&&*key) => {
+                        patch(&text).map_or(Value::Null, Value::String)
+                    }
                     Value::String(text) if CODE.contains(&&*key) => cleaned(&text, Source::Code).into(),
                     value => tidy(value),
                 };

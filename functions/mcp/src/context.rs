@@ -7,6 +7,7 @@ use callboard_auth::{Identity, LinkHolder, Role, Scope};
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId, TestCaseId};
 use callboard_http::{AppState, Site};
 use callboard_query::accounts::acting::Acting;
+use callboard_query::diagnoses::{DiagnosisError, NotConfigured};
 use callboard_query::scm::SourceControlError;
 use callboard_query::{Entity, resolve};
 
@@ -107,6 +108,21 @@ impl Context {
                 ToolError::Upstream { what: error.to_string(), page: self.query.links.source_control() }
             }
             SourceControlError::Query(error) => error.into(),
+        }
+    }
+
+    /// The error of a tool that could not ask the model.
+    pub(crate) fn no_model(&self, error: DiagnosisError) -> ToolError {
+        let page = self.query.links.diagnosis_settings();
+        match error {
+            DiagnosisError::NotConfigured(NotConfigured::Model) => {
+                ToolError::NotConfigured { what: "A model for diagnoses is not configured.".to_owned(), page }
+            }
+            DiagnosisError::NotConfigured(missing) => {
+                ToolError::NotConfigured { what: missing.to_string(), page }
+            }
+            DiagnosisError::Upstream(error) => ToolError::Upstream { what: error.to_string(), page },
+            DiagnosisError::Query(error) => error.into(),
         }
     }
 

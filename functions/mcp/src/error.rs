@@ -157,6 +157,7 @@ const fn next_step(entity: Entity) -> &'static str {
         Entity::Run => " list_recent_activity or list_runs finds one.",
         Entity::TestCase => " search_test_cases finds one.",
         Entity::Execution | Entity::File => " get_run or list_failed_cases finds one.",
+        Entity::Diagnosis => " get_cluster_diagnosis finds one.",
         Entity::Cluster => " list_open_clusters or list_clusters finds one.",
         _ => "",
     }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use callboard_domain::evidence::Evidence;
+use callboard_query::failures::EvidenceLine as Entry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -22,18 +22,6 @@ const CHARS_PER_TOKEN: usize = 4;
 const ENTRIES: usize = 40;
 /// Characters of one entry.
 const ENTRY_CHARS: usize = 300;
-/// Characters of the title of a step, so that it leaves room for how the step
-/// ended.
-const STEP_TITLE_CHARS: usize = 160;
-
-/// An entry of a list.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    /// What is written of it.
-    pub text: String,
-    /// Whether it tells of a failure.
-    pub has_failed: bool,
-}
 
 /// A part of the text.
 #[derive(Debug, Clone)]
@@ -112,37 +100,6 @@ pub(crate) struct Composed {
     pub token_estimate: usize,
 }
 
-/// The steps of an attempt, with how those that failed ended.
-pub(crate) fn steps(evidence: &Evidence) -> Vec<Entry> {
-    let steps = evidence.steps.iter().map(|step| {
-        let has_failed = step.failed || step.error.is_some();
-        let failed = if has_failed { " FAILED" } else { "" };
-        let skipped = match &step.skip_reason {
-            Some(reason) => format!(" SKIPPED: {reason}"),
-            None if step.skipped => " SKIPPED".to_owned(),
-            None => String::new(),
-        };
-        let params = step.params.as_deref().map(|params| format!(" {params}")).unwrap_or_default();
-        let location = step.location.as_deref().map(|place| format!(" at {place}")).unwrap_or_default();
-        let error = step.error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
-        let full_title = step.full_title();
-        let title = shortened(&full_title, STEP_TITLE_CHARS);
-        Entry {
-            text: format!("{title}{params} ({} ms){failed}{skipped}{location}{error}", step.duration),
-            has_failed,
-        }
-    });
-    steps.collect()
-}
-
-/// What the page of an attempt wrote to its console.
-pub(crate) fn console(evidence: &Evidence) -> Vec<Entry> {
-    let entries = evidence.console_logs.iter();
-    entries
-        .map(|entry| Entry { text: format!("{}: {}", entry.kind, entry.text), has_failed: entry.is_error() })
-        .collect()
-}
-
 /// Writes sections, the weightiest first, into at most `max_chars` characters.
 /// Sections without a body are left out.
 pub(crate) fn compose(sections: Vec<Section>, max_chars: usize) -> Composed {
@@ -210,6 +167,7 @@ fn fence(body: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use callboard_query::failures::step_lines as steps;
     use proptest::prelude::*;
 
     use super::*;

@@ -15,6 +15,7 @@ mod clean;
 mod completion;
 mod context;
 mod cursor;
+mod diagnosis;
 mod era;
 mod error;
 mod evidence_text;

@@ -39,8 +39,9 @@ fn whole<T: ToSchema>() -> Value {
     plain(&json!(T::schema()), &named)
 }
 
-/// Of a tool that has nothing to answer until something is configured.
-pub(crate) fn nothing_yet() -> Value {
+/// The shape of a result without fields.
+#[cfg(test)]
+pub(crate) fn empty() -> Value {
     json!({"type": "object", "properties": {}})
 }
 

@@ -1,7 +1,7 @@
 //! Function `settings`: what administrators configure and look after.
 //!
 //! Lives here: the audit log, tags, links, notification channels and subscriptions, markers, deletions, retention and
-//! storage, and what is said where no language model is configured. Must not live here: accounts, which the function `users` serves; SQL.
+//! storage, the model for diagnoses, and what is said where no language model is configured. Must not live here: accounts, which the function `users` serves; SQL.
 
 mod ai;
 mod answer;
@@ -13,6 +13,7 @@ mod desk;
 mod flakiness;
 mod links;
 mod markers;
+mod model;
 mod retention;
 mod storage;
 mod subscriptions;
@@ -30,6 +31,12 @@ use utoipa::OpenApi;
 pub fn router(state: AppState) -> Router {
     Routes::new(state)
         .on(RouteId::StepResolution, ai::resolve_step)
+        .on(RouteId::ModelSettings, model::get)
+        .on(RouteId::EditModelSettings, model::edit)
+        .on(RouteId::PutModelSettings, model::edit)
+        .on(RouteId::TestModel, model::test)
+        .on(RouteId::ModelUsage, model::usage)
+        .on(RouteId::ModelStatus, model::status)
         .on(RouteId::ListAudit, audit::list)
         .on(RouteId::ListTags, tags::list)
         .on(RouteId::CreateTag, tags::create)
@@ -102,6 +109,11 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     #[openapi(
         paths(
             ai::resolve_step,
+            model::get,
+            model::edit,
+            model::test,
+            model::usage,
+            model::status,
             audit::list,
             tags::list,
             tags::create,

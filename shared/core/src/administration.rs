@@ -63,6 +63,23 @@ pub enum AdministrationRule {
     /// The host of the repository is run by another provider.
     #[error("repositoryProvider must be the provider that runs the repository's host; leave it out there.")]
     ProviderOfAnotherHost,
+    /// The address of a model changes, and its key stays.
+    #[error(
+        "The stored API key belongs to the present base address; send roles.diagnosis.apiKey along with another baseUrl."
+    )]
+    ModelKeyOfAnotherAddress,
+    /// A model lacks what it takes to call it.
+    #[error("{field} is missing: a model takes a provider, a base address and a name.")]
+    ModelIncomplete {
+        /// The field.
+        field: &'static str,
+    },
+    /// Diagnoses are switched on without a model.
+    #[error("enabled can be true once a model is configured.")]
+    NoModel,
+    /// The diagnosis has ended.
+    #[error("This diagnosis has ended already; nothing was changed.")]
+    DiagnosisEnded,
     /// A delivery is on its way, or has arrived.
     #[error("Only a delivery that failed, is parked or may not have arrived can be sent again.")]
     DeliveryNotFailed,
@@ -78,14 +95,16 @@ impl AdministrationRule {
             Self::NoPolicy => "invalid_body",
             Self::Pinned => "in_use",
             Self::SettingLocked { .. } => "setting_locked",
-            Self::NotPending | Self::DeliveryNotFailed => "not_pending",
+            Self::NotPending | Self::DeliveryNotFailed | Self::DiagnosisEnded => "not_pending",
             Self::RestoredBefore
             | Self::RestoringAlready
             | Self::NeverRestorable
             | Self::RestoreTooLate
             | Self::ProjectIsDeleted => "not_restorable",
-            Self::TokenOfAnotherHost => "missing_field",
-            Self::NotConfirmed | Self::ProviderOfAnotherHost => "invalid_field",
+            Self::TokenOfAnotherHost | Self::ModelKeyOfAnotherAddress | Self::ModelIncomplete { .. } => {
+                "missing_field"
+            }
+            Self::NotConfirmed | Self::ProviderOfAnotherHost | Self::NoModel => "invalid_field",
         }
     }
 
@@ -94,7 +113,13 @@ impl AdministrationRule {
     pub const fn is_conflict(self) -> bool {
         !matches!(
             self,
-            Self::NotConfirmed | Self::NoPolicy | Self::TokenOfAnotherHost | Self::ProviderOfAnotherHost
+            Self::NotConfirmed
+                | Self::NoPolicy
+                | Self::TokenOfAnotherHost
+                | Self::ProviderOfAnotherHost
+                | Self::ModelKeyOfAnotherAddress
+                | Self::ModelIncomplete { .. }
+                | Self::NoModel
         )
     }
 }

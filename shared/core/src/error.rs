@@ -61,6 +61,8 @@ pub enum Entity {
     Delivery,
     /// A join of two histories.
     HistoryJoin,
+    /// A diagnosis of a failure cluster.
+    Diagnosis,
 }
 
 impl Entity {
@@ -90,6 +92,7 @@ impl Entity {
             Self::Subscription => "subscription",
             Self::Delivery => "delivery",
             Self::HistoryJoin => "history_join",
+            Self::Diagnosis => "diagnosis",
         }
     }
 
@@ -129,6 +132,7 @@ impl Entity {
             Self::Subscription => "subscription",
             Self::Delivery => "delivery",
             Self::HistoryJoin => "join",
+            Self::Diagnosis => "diagnosis",
         }
     }
 }

@@ -51,6 +51,18 @@ impl Links {
         format!("{}/", self.origin)
     }
 
+    /// Page where the model for diagnoses is configured.
+    #[must_use]
+    pub fn diagnosis_settings(&self) -> String {
+        format!("{}/settings/diagnosis", self.origin)
+    }
+
+    /// The MCP endpoint.
+    #[must_use]
+    pub fn mcp(&self) -> String {
+        format!("{}/mcp", self.origin)
+    }
+
     /// Page of a project.
     #[must_use]
     pub fn project(&self, id: i64) -> String {

@@ -182,6 +182,12 @@ actions! {
     ClusterMerged = "cluster.merged",
     /// Tests were taken out of a failure cluster.
     ClusterExtracted = "cluster.extracted",
+    /// A diagnosis of a failure cluster was requested.
+    DiagnosisRequested = "diagnosis.requested",
+    /// A diagnosis was cancelled.
+    DiagnosisCancelled = "diagnosis.cancelled",
+    /// A diagnosis was rated.
+    DiagnosisRated = "diagnosis.rated",
     /// Two histories of tests became one, or two again.
     TestCaseChanged = "test_case.changed",
     /// Something was written through the MCP endpoint.

@@ -83,6 +83,8 @@ ids! {
     ClusterSuggestionId,
     /// Two tests whose histories are one, or may be.
     HistoryJoinId,
+    /// A diagnosis of a failure cluster by a model.
+    DiagnosisId,
     /// An export that is made later.
     ExportId,
     /// A channel of notifications.

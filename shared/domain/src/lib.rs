@@ -12,6 +12,7 @@ pub mod attempts;
 pub mod audit;
 pub mod bidi;
 pub mod comparison;
+pub mod diagnosis;
 pub mod durations;
 pub mod endpoints;
 pub mod environment;

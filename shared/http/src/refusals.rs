@@ -10,6 +10,7 @@ use callboard_platform::hash_pool::Busy;
 use callboard_query::accounts::refusal::AccountRefusal;
 use callboard_query::accounts::rule::AccountRule;
 use callboard_query::administration::AdministrationRule;
+use callboard_query::diagnoses::{DiagnosisError, ModelError};
 use callboard_query::limits::LimitError;
 use callboard_query::scm::{ScmError, SourceControlError};
 use callboard_query::{QueryError, TokenRefusal};
@@ -129,6 +130,11 @@ impl From<AdministrationRule> for ApiError {
         let answer = Self::new(status, rule.code(), rule.to_string());
         match rule {
             AdministrationRule::NotConfirmed => answer.with_data(json!({ "field": "confirm" })),
+            AdministrationRule::ModelKeyOfAnotherAddress => {
+                answer.with_data(json!({ "field": "roles.diagnosis.apiKey" }))
+            }
+            AdministrationRule::ModelIncomplete { field } => answer.with_data(json!({ "field": field })),
+            AdministrationRule::NoModel => answer.with_data(json!({ "field": "enabled" })),
             AdministrationRule::TokenOfAnotherHost => answer.with_data(json!({ "field": "scmToken" })),
             AdministrationRule::ProviderOfAnotherHost => {
                 answer.with_data(json!({ "field": "repositoryProvider" }))
@@ -173,6 +179,27 @@ impl From<SourceControlError> for ApiError {
                 Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", message).with_data(data)
             }
             SourceControlError::Query(error) => error.into(),
+        }
+    }
+}
+
+impl From<DiagnosisError> for ApiError {
+    fn from(error: DiagnosisError) -> Self {
+        let message = error.to_string();
+        match error {
+            DiagnosisError::NotConfigured(missing) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_configured", message)
+                    .with_data(json!({ "setting": missing.setting() }))
+            }
+            DiagnosisError::Upstream(error) => {
+                let until = match &error {
+                    ModelError::RateLimited { until, .. } => *until,
+                    _ => None,
+                };
+                let data = json!({ "reason": error.code(), "status": error.status(), "retryAt": until });
+                Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", message).with_data(data)
+            }
+            DiagnosisError::Query(error) => error.into(),
         }
     }
 }

@@ -16,6 +16,7 @@ use callboard_auth::{FileGrants, Identity, Origin, RouteId, Scheme};
 use callboard_domain::time::Timestamp;
 use callboard_ingest::WriteCoalescer;
 use callboard_query::accounts::enabling;
+use callboard_query::diagnoses::ModelAccess;
 use callboard_query::limits::Limits;
 use callboard_query::scm::Access;
 use callboard_query::{Context, Links, QueryError};
@@ -307,6 +308,13 @@ impl AppState {
     pub fn source_control(&self) -> Access<'_> {
         let client = AdminUrl::new(self.config.egress_allow.clone());
         Access { secrets: self.stored_secrets(), client }
+    }
+
+    /// What asking the model for diagnoses takes.
+    #[must_use]
+    pub fn model_access(&self) -> ModelAccess<'_> {
+        let client = AdminUrl::new(self.config.egress_allow.clone());
+        ModelAccess { secrets: self.stored_secrets(), client }
     }
 
     /// Room for the work of passwords.

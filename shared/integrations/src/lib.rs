@@ -2,9 +2,10 @@
 //! through the one client for requests that leave this service.
 //!
 //! Lives here: formats and calls of chats and webhooks, clients of code hosts
-//! ([`scm`]). Must not live here: SQL, jobs, decisions about who is notified.
+//! ([`scm`]) and of language models ([`model`]). Must not live here: SQL, jobs, decisions about who is notified.
 
 mod chat;
+pub mod model;
 mod notification;
 pub mod scm;
 mod signature;

@@ -22,6 +22,7 @@ pub mod clusters;
 pub mod comparison;
 pub mod daily;
 pub mod deletions;
+pub mod diagnoses;
 pub mod events;
 mod evidence;
 pub mod executions;

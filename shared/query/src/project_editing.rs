@@ -254,10 +254,15 @@ pub async fn rotate_secrets(store: &Store, secrets: &StoredSecrets) -> Result<Ro
         }
         session.commit().await?;
     }
-    let (found, resealed, unopened) = crate::notifications::rotate(store, secrets).await?;
-    rotated.secrets += found;
-    rotated.resealed += resealed;
-    rotated.unopened += unopened;
+    let others = [
+        crate::notifications::rotate(store, secrets).await?,
+        crate::diagnoses::rotate(store, secrets).await?,
+    ];
+    for (found, resealed, unopened) in others {
+        rotated.secrets += found;
+        rotated.resealed += resealed;
+        rotated.unopened += unopened;
+    }
     Ok(rotated)
 }
 

@@ -4,8 +4,8 @@
 use callboard_auth::Identity;
 use callboard_auth::scope::{Authorized, Scope};
 use callboard_domain::ids::{
-    ClusterId, ClusterSuggestionId, ExecutionId, ExportId, FileId, GatePolicyId, ProjectId, RunId,
-    TestCaseId, UserId,
+    ClusterId, ClusterSuggestionId, DiagnosisId, ExecutionId, ExportId, FileId, GatePolicyId, ProjectId,
+    RunId, TestCaseId, UserId,
 };
 use callboard_store::accounts::users;
 use callboard_store::boxed;
@@ -120,6 +120,15 @@ pub async fn cluster_suggestion(
     id: ClusterSuggestionId,
 ) -> Result<Authorized<ProjectId>> {
     listed(ctx, scope, Listed::ClusterSuggestion, id.get(), Entity::Suggestion, id.get()).await
+}
+
+/// The project of a diagnosis.
+///
+/// # Errors
+/// [`QueryError::NotFound`], then [`QueryError::OutOfScope`].
+#[boxed]
+pub async fn diagnosis(ctx: &Context, scope: &Scope, id: DiagnosisId) -> Result<Authorized<ProjectId>> {
+    listed(ctx, scope, Listed::Diagnosis, id.get(), Entity::Diagnosis, id.get()).await
 }
 
 /// The project of an export.

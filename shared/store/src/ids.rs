@@ -70,6 +70,8 @@ pub enum Kind {
     Delivery,
     /// Joins of histories.
     HistoryJoin,
+    /// Diagnoses of failure clusters.
+    Diagnosis,
 }
 
 impl Kind {
@@ -105,6 +107,7 @@ impl Kind {
             Self::Subscription => "subscription",
             Self::Delivery => "delivery",
             Self::HistoryJoin => "history_join",
+            Self::Diagnosis => "diagnosis",
         }
     }
 
@@ -140,6 +143,7 @@ impl Kind {
             Self::Subscription => &NEXT_SUBSCRIPTION,
             Self::Delivery => &NEXT_DELIVERY,
             Self::HistoryJoin => &NEXT_HISTORY_JOIN,
+            Self::Diagnosis => &NEXT_DIAGNOSIS,
         }
     }
 }
@@ -155,6 +159,8 @@ pub enum Listed {
     File = 3,
     /// Failure clusters.
     Cluster = 5,
+    /// Diagnoses of failure clusters.
+    Diagnosis = 6,
     /// Suggestions that failure clusters are one.
     ClusterSuggestion = 7,
     /// Policies of gates.
@@ -191,7 +197,7 @@ sequences! {
     NEXT_CLUSTER "ids_cluster", NEXT_TEMPLATE "ids_template",
     NEXT_CLUSTER_SUGGESTION "ids_cluster_suggestion", NEXT_EXPORT "ids_export",
     NEXT_CHANNEL "ids_channel", NEXT_SUBSCRIPTION "ids_subscription", NEXT_DELIVERY "ids_delivery",
-    NEXT_HISTORY_JOIN "ids_history_join"
+    NEXT_HISTORY_JOIN "ids_history_join", NEXT_DIAGNOSIS "ids_diagnosis"
 }
 static ADVANCE_COUNTER: Statement = Statement::new(
     "ids::ADVANCE_COUNTER",

@@ -16,7 +16,8 @@ statements! {
         EXISTS (SELECT 1 FROM run_endpoints), EXISTS (SELECT 1 FROM locator_snapshots), EXISTS (SELECT 1 FROM failure_clusters), \
         EXISTS (SELECT 1 FROM projects WHERE scm_token IS NOT NULL), EXISTS (SELECT 1 FROM project_tags), \
         EXISTS (SELECT 1 FROM markers), EXISTS (SELECT 1 FROM quarantine), EXISTS (SELECT 1 FROM subscriptions), \
-        EXISTS (SELECT 1 FROM settings WHERE grp = 'retention') OR EXISTS (SELECT 1 FROM project_settings WHERE grp = 'retention')";
+        EXISTS (SELECT 1 FROM settings WHERE grp = 'retention') OR EXISTS (SELECT 1 FROM project_settings WHERE grp = 'retention'), \
+        EXISTS (SELECT 1 FROM settings WHERE grp = 'ai' AND value LIKE '%\"enabled\":true%')";
     /// Sets a value once; the first writer wins.
     CLAIM_VALUE = "INSERT INTO instance_state (key, value, updated_at) VALUES ($1, $2, $3) \
                    ON CONFLICT (key) DO NOTHING";
@@ -163,6 +164,8 @@ pub struct InUse {
     pub notifications: bool,
     /// Somebody said how long things are kept.
     pub retention: bool,
+    /// A model for diagnoses is switched on.
+    pub diagnosis: bool,
 }
 
 /// Which features are in use.
@@ -183,6 +186,7 @@ pub async fn in_use(db: &Db) -> Result<InUse> {
         quarantine: r.flag()?,
         notifications: r.flag()?,
         retention: r.flag()?,
+        diagnosis: r.flag()?,
     })
 }
 

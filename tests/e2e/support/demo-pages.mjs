@@ -54,6 +54,7 @@ export async function demoPages() {
     'settings-source-control': '/settings/source-control',
     'settings-flakiness': '/settings/flakiness',
     'settings-timeouts': '/settings/timeouts',
+    'settings-diagnosis': '/settings/diagnosis',
     'settings-storage': '/settings/storage',
     'settings-retention': '/settings/retention',
     tags: '/settings/tags',
@@ -64,6 +65,7 @@ export async function demoPages() {
   if (cluster) {
     pages.cluster = `/failure-clusters/${cluster.id}`;
     pages['cluster-plan'] = `/failure-clusters/${cluster.id}?tab=plan`;
+    pages['cluster-diagnosis'] = `/failure-clusters/${cluster.id}?tab=diagnosis`;
   }
   const real = named('teapots');
   if (real) {

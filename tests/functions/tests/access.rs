@@ -8,7 +8,7 @@ use callboard_query::accounts::enabling;
 use callboard_store::{Store, rate_limits};
 use callboard_test_functions::both::{Both, get, settings};
 use callboard_test_functions::deployment::Deployment;
-use callboard_test_support::access::{AUTH_SECRET, Cast, Holding, suggestion};
+use callboard_test_support::access::{AUTH_SECRET, Cast, Holding, diagnosis, suggestion};
 use serde_json::{Value, json};
 
 const HOST: &str = "tests.example.org";
@@ -43,6 +43,7 @@ async fn hold(both: &Both, name: &str) -> Result<Holding> {
     let cluster = number(&found["cluster"]["id"])?;
     let store = both.database.store().await?;
     let suggestion = suggestion(&store, project, cluster, Clock::system().now()).await?;
+    let diagnosis = diagnosis(&store, project, cluster, Clock::system().now()).await?;
     Ok(Holding {
         project,
         name: name.to_owned(),
@@ -55,6 +56,7 @@ async fn hold(both: &Both, name: &str) -> Result<Holding> {
         function: number(&function["testFunction"]["id"])?,
         cluster,
         suggestion,
+        diagnosis,
         policy: number(&policy["policy"]["id"])?,
         export: number(&export["export"]["id"])?,
     })

@@ -11,8 +11,9 @@ use http::header::{ACCEPT, IF_NONE_MATCH, RANGE};
 use serde_json::{Value, json};
 
 /// These tell about the process that answers, as a function or not, or at what
-/// moment it does.
-const ABOUT_THE_PROCESS: [RouteId; 3] = [RouteId::Version, RouteId::SettingsPage, RouteId::RunStream];
+/// moment it does; evidence has other fences each time.
+const ABOUT_THE_PROCESS: [RouteId; 4] =
+    [RouteId::Version, RouteId::SettingsPage, RouteId::RunStream, RouteId::ClusterContext];
 
 /// A commit that could be asked about.
 const COMMIT: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567";

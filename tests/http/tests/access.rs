@@ -3,7 +3,7 @@
 //! read from the route table.
 
 use callboard_store::Backend;
-use callboard_test_support::access::{AUTH_SECRET, Cast, Holding, suggestion};
+use callboard_test_support::access::{AUTH_SECRET, Cast, Holding, diagnosis, suggestion};
 use callboard_test_support::{Answer, Form, Service, TestDatabase};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -100,6 +100,7 @@ pub(crate) async fn hold(service: &Service, name: &str) -> Holding {
     let cluster = number(&failed_cluster["cluster"]["id"]);
     let (store, now) = (service.state().store(), service.state().now());
     let suggestion = suggestion(store, project, cluster, now).await.expect("a suggestion");
+    let diagnosis = diagnosis(store, project, cluster, now).await.expect("a diagnosis");
     Holding {
         project: number(&stored["projectId"]),
         name: name.to_owned(),
@@ -113,6 +114,7 @@ pub(crate) async fn hold(service: &Service, name: &str) -> Holding {
         export: number(&export["export"]["id"]),
         cluster,
         suggestion,
+        diagnosis,
         policy: number(&policy["policy"]["id"]),
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::builders::{attempt, run, with};
 use crate::live::context;
 
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "/",
     "/analytics",
     "/projects",
@@ -27,6 +27,7 @@ const PAGES: [&str; 16] = [
     "/settings/source-control",
     "/settings/flakiness",
     "/settings/timeouts",
+    "/settings/diagnosis",
 ];
 
 async fn page(client: &Client, path: &str) -> Answer {

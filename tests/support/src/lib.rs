@@ -1,6 +1,6 @@
 //! What the tests of the whole service share.
 //!
-//! Lives here: fresh databases on both engines, an S3 server and a code host in
+//! Lives here: fresh databases on both engines, an S3 server, a code host and a model endpoint in
 //! the test process, the service in the process or as a child process, and functions
 //! under an emulated Lambda runtime. Everything started here ends when it is
 //! dropped. Must not live here: assertions about answers; they belong to the
@@ -18,6 +18,7 @@ pub mod code_host;
 pub mod databases;
 pub mod form;
 pub mod lambda;
+pub mod model_server;
 pub mod process;
 pub mod provider;
 pub mod s3;
@@ -30,6 +31,7 @@ pub use code_host::{CodeHost, Dialect, Fault};
 pub use databases::{TestDatabase, for_each_backend, for_each_database};
 pub use form::{Form, report_archive};
 pub use lambda::Function;
+pub use model_server::{ModelServer, Play};
 pub use process::{Process, Runner};
 pub use provider::Provider;
 pub use s3::{ObjectRead, S3Server};

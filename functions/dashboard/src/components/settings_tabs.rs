@@ -26,6 +26,8 @@ pub(crate) enum SettingsTab {
     Storage,
     /// How long things are kept.
     Retention,
+    /// The model for diagnoses.
+    Diagnosis,
     /// By what tests are judged.
     Flakiness,
     /// When a timeout is too long.
@@ -71,6 +73,7 @@ impl SettingsTabs {
                 "/settings/source-control",
                 visit.caller.is_administrator(),
             ),
+            (SettingsTab::Diagnosis, "Diagnosis", "/settings/diagnosis", visit.caller.is_administrator()),
             (SettingsTab::Flakiness, "Flakiness", "/settings/flakiness", visit.caller.is_administrator()),
             (SettingsTab::Timeouts, "Timeouts", "/settings/timeouts", visit.caller.is_administrator()),
             (SettingsTab::Storage, "Storage", "/settings/storage", visit.caller.is_administrator()),

@@ -14,7 +14,7 @@ const PLAIN: Tool = Tool {
     hints: Hints::READ,
     parameters: &[],
     sections: Sections::NONE,
-    result: outputs::nothing_yet,
+    result: outputs::empty,
     call: |_| Box::pin(async { answer(&json!({"ok": true})) }),
 };
 static PANICS: Tool = Tool { call: |_| panic!("SELECT secret"), ..PLAIN };

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use crate::budget::Sections;
 use crate::context::Context;
+use crate::diagnosis::Brief;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
@@ -41,6 +42,7 @@ struct Output {
     #[serde(flatten)]
     cluster: ClusterLine,
     note: Option<String>,
+    diagnosis: Option<Brief>,
     base_commit: Option<String>,
     project: Project,
     grouped_by: Vec<CommonField>,
@@ -82,6 +84,7 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let locator_healing = heal(context, access, tests).await;
     answer(&Output {
         note: found.item.brief.note.clone(),
+        diagnosis: found.item.brief.diagnosis.clone().map(Brief::of),
         cluster: found.item.into(),
         base_commit: found.base_commit,
         project: Project { project_id: found.project.id, name: found.project.name },

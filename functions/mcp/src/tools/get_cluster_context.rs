@@ -3,24 +3,19 @@
 
 use callboard_auth::routes::Roles;
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
-use callboard_query::baseline::Baseline;
-use callboard_query::runs::{self, RunQuery};
-use callboard_query::shapes::{AffectedTestCase, ClusterDetail};
-use callboard_query::{QueryError, clusters, failures, scm};
+use callboard_domain::ids::{ClusterId, ProjectId};
+use callboard_query::diagnoses::{self, PackedSection};
+use callboard_query::scm;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::budget::{RESULT_CHARS, Sections};
 use crate::clean::quoted;
+use crate::diagnosis::Brief;
 use crate::error::ToolError;
-use crate::evidence_text::{Outline, Section, compose, console, steps};
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
-
-/// Characters of the sample error, so that it leaves room for what explains it.
-const SAMPLE_CHARS: usize = 6_000;
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_cluster_context",
@@ -55,8 +50,9 @@ struct Input {
 struct Output {
     cluster_id: i64,
     text: String,
-    sections: Vec<Outline>,
+    sections: Vec<PackedSection>,
     token_estimate: usize,
+    diagnosis: Option<Brief>,
     coverage: Coverage,
     url: String,
 }
@@ -78,41 +74,28 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let shas = commits(&input.selected_commit_shas)?;
     let project = context.cluster(input.cluster_id).await?;
-    let cluster = clusters::detail(&context.query, project, input.cluster_id).await?;
-    // What lies between green and the first failure broke it; later green runs say nothing of that.
-    let first_run = match runs::detail(&context.query, project, RunId(cluster.item.first_seen_run_id)).await {
-        Ok(run) => Some(run),
-        // Old runs are cleaned up; their clusters stay.
-        Err(QueryError::NotFound { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let evidence = newest_failure(&asked, project, &cluster.affected_test_cases).await?;
-    let baseline = first_run.as_ref().and_then(|run| run.baseline.as_ref());
-    let first_commit = first_run.as_ref().and_then(|run| run.item.brief.commit.as_deref());
-    let selected = selected_commits(&asked, project, &shas).await?;
-    let coverage = Coverage {
-        has_last_green: baseline.is_some(),
-        has_commit_range: false,
-        commits_count: (!shas.is_empty()).then_some(selected.len()),
-        base_commit_used: input
-            .base_commit
-            .or_else(|| cluster.base_commit.clone())
-            .or_else(|| baseline.and_then(|baseline| baseline.commit.clone())),
-        already_green: cluster.item.fix_landed_run_id.is_some(),
-        source_control_error: source_control_error(&asked, project).await?,
-    };
-    let mut sections = sections(&cluster, first_commit, baseline, evidence);
-    sections.insert(1, Section::list("commits", "Selected commits", selected));
+    let base = input.base_commit.as_deref();
+    let found = diagnoses::cluster_context(&context.query, project, input.cluster_id, base, &shas).await?;
     // Quotes and line breaks take a second character each in JSON.
     let room = if input.max_chars > RESULT_CHARS / 2 { input.max_chars * 4 / 5 } else { input.max_chars };
-    let composed = compose(sections, room);
+    let packed = found.packed(room)?;
+    let coverage = Coverage {
+        has_last_green: found.coverage.has_last_green,
+        has_commit_range: found.coverage.has_commit_range,
+        commits_count: found.coverage.commits_count,
+        base_commit_used: found.coverage.base_commit_used,
+        already_green: found.coverage.already_green,
+        source_control_error: source_control_error(&asked, project).await?,
+    };
+    let item = found.cluster.item;
     answer(&Output {
-        cluster_id: cluster.item.brief.id,
-        text: composed.text,
-        sections: composed.sections,
-        token_estimate: composed.token_estimate,
+        cluster_id: item.brief.id,
+        text: packed.text,
+        sections: packed.sections,
+        token_estimate: packed.token_estimate,
+        diagnosis: item.brief.diagnosis.map(Brief::of),
         coverage,
-        url: cluster.item.url,
+        url: item.url,
     })
 }
 
@@ -146,114 +129,4 @@ fn commits(selected: &[String]) -> Result<Vec<String>, ToolError> {
         ))),
         None => Ok(selected.iter().map(|sha| sha.to_ascii_lowercase()).collect()),
     }
-}
-
-/// What the newest run of each selected commit says of it. Only what runs
-/// brought along is known of commits.
-async fn selected_commits(
-    asked: &Asked<'_>,
-    project: Authorized<ProjectId>,
-    shas: &[String],
-) -> Result<Vec<String>, ToolError> {
-    let context = asked.context;
-    let mut told = Vec::with_capacity(shas.len());
-    for sha in shas {
-        let query = RunQuery {
-            projects: vec![project.get()],
-            commit_prefix: Some(sha.clone()),
-            ..RunQuery::default()
-        };
-        let found = runs::list(&context.query, context.scope(), &query, 1).await?;
-        told.extend(found.items.into_iter().map(|run| {
-            let message = run.commit_message.as_deref().unwrap_or("no message");
-            let author = run.author.as_deref().unwrap_or("unknown author");
-            let status = run.brief.status.as_str();
-            format!("{sha} by {author}: {message} (run {}, {status})", run.brief.id)
-        }));
-    }
-    Ok(told)
-}
-
-fn sections(
-    cluster: &ClusterDetail,
-    first_commit: Option<&str>,
-    baseline: Option<&Baseline>,
-    evidence: Vec<Section>,
-) -> Vec<Section> {
-    let item = &cluster.item;
-    let mut facts = vec![
-        format!("title: {}", item.brief.title.as_deref().unwrap_or(&item.brief.signature)),
-        format!("signature: {}", item.brief.signature),
-        format!("error type: {}", item.brief.error_type),
-        format!("status: {}", item.brief.status),
-        format!("occurrences: {} in {} tests", item.brief.occurrences, item.brief.affected_tests),
-        format!(
-            "first seen: run {} at {}, {}",
-            item.first_seen_run_id,
-            item.first_seen_at.to_iso(),
-            first_commit.unwrap_or("unknown commit")
-        ),
-        format!(
-            "last seen: run {} at {}, {}",
-            item.last_seen_run_id,
-            item.last_seen_at.to_iso(),
-            item.last_seen_status
-        ),
-    ];
-    facts.extend(item.selector.iter().map(|selector| format!("element: {selector}")));
-    facts.extend(item.fix_verification.iter().map(|word| format!("repair: {word}")));
-    if !cluster.branches.is_empty() {
-        facts.push(format!("branches: {}", cluster.branches.join(", ")));
-    }
-    let shared =
-        cluster.grouped_by.iter().map(|common| format!("{}: {}", common.field, common.value)).collect();
-    let tests = cluster.affected_test_cases.iter().map(|test| {
-        format!(
-            "{} × {} › {} (testCaseId {}, last executionId {})",
-            test.run_count, test.file_path, test.title, test.test_case_id, test.execution_id
-        )
-    });
-    let green = baseline.into_iter().map(|baseline| {
-        let commit = baseline.commit.as_deref().unwrap_or("unknown commit");
-        let branch = baseline.branch.as_deref().unwrap_or("no branch");
-        format!("run {} at {}, {commit} on {branch}", baseline.run_id, baseline.start_time.to_iso())
-    });
-    let days = cluster.trend.iter().map(|day| format!("{}: {}", day.day.to_iso(), day.occurrences));
-    let mut sections = vec![
-        Section::list("cluster", "Cluster", facts),
-        Section::text("sampleError", "Sample error", item.sample_error.clone().unwrap_or_default())
-            .at_most(SAMPLE_CHARS),
-        Section::list("common", "What its failures share", shared),
-        Section::list("tests", "Affected tests", tests.collect()),
-    ];
-    sections.extend(evidence);
-    sections.push(Section::list("lastGreen", "Last green run before the first failure", green.collect()));
-    sections.push(Section::list("trend", "Failures by day", days.collect()));
-    sections
-}
-
-/// Steps and console of the newest failure that is stored; of a flaky one, those
-/// of the attempt that failed.
-async fn newest_failure(
-    asked: &Asked<'_>,
-    project: Authorized<ProjectId>,
-    tests: &[AffectedTestCase],
-) -> Result<Vec<Section>, ToolError> {
-    let mut newest: Vec<i64> = tests.iter().map(|test| test.execution_id).collect();
-    newest.sort_unstable_by(|one, other| other.cmp(one));
-    for execution in newest {
-        let id = ExecutionId(execution);
-        match failures::failure_record(&asked.context.query, project, id).await {
-            Ok(record) => {
-                return Ok(vec![
-                    Section::last_of("steps", "Steps of the newest failure", steps(&record.evidence)),
-                    Section::last_of("console", "Console of the newest failure", console(&record.evidence)),
-                ]);
-            }
-            // Old executions are cleaned up; their clusters stay.
-            Err(QueryError::NotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(Vec::new())
 }

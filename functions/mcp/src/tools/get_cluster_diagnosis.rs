@@ -2,11 +2,12 @@
 
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
-use callboard_query::clusters;
+use callboard_query::{clusters, diagnoses};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::budget::Sections;
+use crate::diagnosis::Whole;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
@@ -30,6 +31,7 @@ pub(super) static TOOL: Tool = Tool {
 #[serde(rename_all = "camelCase")]
 struct Output {
     cluster_id: i64,
+    diagnosis: Option<Whole>,
     base_commit: Option<String>,
     next: [String; 2],
 }
@@ -39,11 +41,15 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let project = context.cluster(cluster_id).await?;
     let cluster = clusters::detail(&context.query, project, cluster_id).await?;
+    let found = diagnoses::newest(&context.query, project, cluster_id, context.identity()).await?;
+    let is_missing = found.is_none();
     let output = Output {
         cluster_id: cluster.item.brief.id,
+        diagnosis: found.map(Whole::of),
         base_commit: cluster.base_commit,
         next: ["get_fix_plan", "get_cluster_context"]
             .map(|tool| format!("{tool} clusterId={}", cluster.item.brief.id)),
     };
-    Ok(answer(&output)?.with_null("diagnosis"))
+    let answered = answer(&output)?;
+    Ok(if is_missing { answered.with_null("diagnosis") } else { answered })
 }

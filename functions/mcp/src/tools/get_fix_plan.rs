@@ -4,10 +4,10 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
 use callboard_query::failures::{self, FixPlan, Ownership, Verify};
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::budget::Sections;
+use crate::diagnosis::Planned;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
@@ -31,8 +31,7 @@ pub(super) static TOOL: Tool = Tool {
 #[serde(rename_all = "camelCase")]
 struct Output {
     cluster: Cluster,
-    #[schema(value_type = Option<Object>)]
-    diagnosis: Option<Value>,
+    diagnosis: Option<Planned>,
     edits: Vec<Edit>,
     /// Edits that are known.
     edits_count: usize,
@@ -108,7 +107,7 @@ impl Output {
                 occurrences: plan.cluster.occurrences,
                 fix_verification: plan.cluster.fix_verification,
             },
-            diagnosis: plan.diagnosis,
+            diagnosis: plan.diagnosis.map(Planned::of),
             edits: plan
                 .edits
                 .into_iter()

@@ -2,10 +2,11 @@
 //! reason about.
 
 use callboard_auth::routes::Roles;
-use callboard_domain::evidence::{Evidence, NetworkRequest};
 use callboard_domain::ids::ExecutionId;
 use callboard_domain::status::TestStatus;
-use callboard_query::failures::{self, FailureRecord};
+use callboard_query::failures::{
+    self, FailureRecord, console_lines, page_lines, request_lines, source_text, step_lines,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -13,7 +14,7 @@ use utoipa::ToSchema;
 use crate::budget::{RESULT_CHARS, Sections};
 use crate::clean::shortened;
 use crate::error::ToolError;
-use crate::evidence_text::{Entry, Outline, Section, compose, console, steps};
+use crate::evidence_text::{Outline, Section, compose};
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
@@ -132,69 +133,15 @@ fn sections(record: &FailureRecord) -> Vec<Section> {
     });
     vec![
         text("error", "Error", record.error.as_ref()).at_most(ERROR_CHARS),
-        Section::last_of("steps", "Steps", steps(evidence)),
-        Section::text("source", "Source around the failure", source(evidence)).at_most(SOURCE_CHARS),
-        Section::last_of("requests", "Requests, the failed ones last", requests(evidence)),
-        Section::last_of("console", "Console of the page", console(evidence)),
+        Section::last_of("steps", "Steps", step_lines(evidence)),
+        Section::text("source", "Source around the failure", source_text(evidence)).at_most(SOURCE_CHARS),
+        Section::last_of("requests", "Requests, the failed ones last", request_lines(evidence)),
+        Section::last_of("console", "Console of the page", console_lines(evidence)),
         text("aria", "Accessibility tree at the failure", evidence.aria_snapshot.as_ref())
             .at_most(ARIA_CHARS),
         text("stderr", "Standard error of the test", evidence.stderr.as_ref()).at_most(OUTPUT_CHARS),
         text("stdout", "Standard output of the test", evidence.stdout.as_ref()).at_most(OUTPUT_CHARS),
-        Section::list("page", "Page", page(evidence)),
+        Section::list("page", "Page", page_lines(evidence)),
         Section::list("attempts", "Attempts", attempts.collect()),
     ]
-}
-
-/// The frames of the stack, else what stands around the failing line.
-fn source(evidence: &Evidence) -> String {
-    let frames = evidence.test_source_frames.iter().map(|frame| {
-        let line = frame.line.map(|line| format!(":{line}")).unwrap_or_default();
-        format!("{}{line}\n{}", frame.file, frame.snippet)
-    });
-    let frames: Vec<String> = frames.collect();
-    if frames.is_empty() { evidence.test_source.clone().unwrap_or_default() } else { frames.join("\n\n") }
-}
-
-fn requests(evidence: &Evidence) -> Vec<Entry> {
-    let mut requests: Vec<&NetworkRequest> = evidence.network_requests.iter().collect();
-    requests.sort_by_key(|request| request.is_failing());
-    let lines = requests.into_iter().map(|request| {
-        let status = if request.status == 0 { "no answer".to_owned() } else { request.status.to_string() };
-        let logs = request.server_logs.iter().map(|log| format!(" [{}: {}]", log.level, log.message));
-        let logs: String = logs.collect();
-        Entry {
-            text: format!(
-                "{} {} {status}, {} ms{logs}",
-                request.method, request.normalized_url, request.duration
-            ),
-            has_failed: request.is_failing(),
-        }
-    });
-    lines.collect()
-}
-
-/// Where the page was and what was measured of it.
-fn page(evidence: &Evidence) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(state) = &evidence.page_state {
-        let fragment = state.hash.as_deref().unwrap_or_default();
-        lines.push(format!("address: {}{fragment}", state.url));
-        let names = |what: &str, names: Vec<&str>| {
-            (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
-        };
-        lines.extend(names("cookies", state.cookies.iter().map(|each| each.name.as_str()).collect()));
-        lines.extend(names(
-            "local storage",
-            state.local_storage.iter().map(|each| each.key.as_str()).collect(),
-        ));
-        lines.extend(names(
-            "session storage",
-            state.session_storage.iter().map(|each| each.key.as_str()).collect(),
-        ));
-    }
-    if let Some(vitals) = evidence.web_vitals.as_ref().and_then(|vitals| vitals.vitals.as_ref()) {
-        let shown = serde_json::to_string(vitals).unwrap_or_default();
-        lines.push(format!("web vitals: {shown}"));
-    }
-    lines
 }

@@ -1,19 +1,32 @@
 //! `run_cluster_diagnosis`: asks a model why the tests of a cluster fail.
 
+use std::time::Duration;
+
+use callboard_auth::limits::DIAGNOSE;
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
+use callboard_query::clusters;
+use callboard_query::diagnoses::{self, Diagnosis, DiagnosisError, DiagnosisRequest};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::budget::Sections;
+use crate::diagnosis::Fix;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+
+/// How long a call waits for the answer.
+const PATIENCE: Duration = Duration::from_secs(18);
+/// When to call again about one that runs, seconds.
+const CALL_AGAIN_SECONDS: u32 = 10;
 
 pub(super) static TOOL: Tool = Tool {
     name: "run_cluster_diagnosis",
     title: "Run diagnosis",
     description: "Asks the configured model why the tests of a cluster fail. Needs the reporter role. \
-                  Returns an existing diagnosis unless force=true.",
+                  Returns an existing diagnosis unless force=true. While it runs, status is running: call again later.",
     group: Group::Triage,
     roles: Roles::REPORTING,
     hints: Hints::WRITE_ELSEWHERE,
@@ -23,15 +36,70 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::commit("baseCommit"),
     ],
     sections: Sections::NONE,
-    result: outputs::nothing_yet,
+    result: outputs::of::<Output>,
     call: |asked| Box::pin(run(asked)),
 };
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Input {
+    cluster_id: ClusterId,
+    #[serde(default)]
+    force: Option<bool>,
+    #[serde(default)]
+    base_commit: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Output {
+    cluster_id: i64,
+    diagnosis_id: i64,
+    status: &'static str,
+    category: Option<String>,
+    confidence: Option<&'static str>,
+    summary: Option<String>,
+    root_cause: Option<String>,
+    suggested_fix: Option<Fix>,
+    error: Option<String>,
+    retry_after_seconds: Option<u32>,
+}
+
 async fn run(asked: Asked<'_>) -> Result<Answer, ToolError> {
-    let cluster_id: ClusterId = asked.argument("clusterId")?;
-    asked.context.cluster(cluster_id).await?;
-    Err(ToolError::NotConfigured {
-        what: "A model for diagnoses is not configured.".to_owned(),
-        page: asked.context.query.links.settings(),
-    })
+    let input: Input = asked.input()?;
+    let context = asked.context;
+    let project = context.cluster(input.cluster_id).await?;
+    let fail = |error: DiagnosisError| context.no_model(error);
+    diagnoses::require_configured(&context.query).await.map_err(fail)?;
+    let limits = context.state.limits().await.map_err(ToolError::fault)?;
+    let caller = context.identity().credential().into_bytes();
+    limits.check(DIAGNOSE, &caller, context.state.now()).await?;
+    let acting = context.acting(TOOL.name).await?;
+    if let Some(commit) = input.base_commit.map(|commit| commit.to_ascii_lowercase()) {
+        clusters::set_base_commit(&context.query, acting, project, input.cluster_id, Some(commit)).await?;
+    }
+    let wanted = DiagnosisRequest { force: input.force.unwrap_or_default(), note: None };
+    let requested = diagnoses::request(&context.query, acting, project, input.cluster_id, wanted).await;
+    let requested = requested.map_err(fail)?;
+    let found =
+        diagnoses::wait_until_done(&context.query, project, requested.id, context.identity(), PATIENCE)
+            .await?;
+    answer(&Output::of(found))
+}
+
+impl Output {
+    fn of(found: Diagnosis) -> Self {
+        Self {
+            cluster_id: found.cluster_id,
+            diagnosis_id: found.id,
+            status: found.status,
+            category: found.category,
+            confidence: found.confidence,
+            summary: found.summary,
+            root_cause: found.root_cause,
+            suggested_fix: found.suggested_fix.map(Fix::of),
+            error: found.error,
+            retry_after_seconds: (found.status == "running").then_some(CALL_AGAIN_SECONDS),
+        }
+    }
 }

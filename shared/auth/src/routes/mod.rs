@@ -200,6 +200,8 @@ pub enum Entity {
     TestFunction,
     /// An export that is made later.
     Export,
+    /// A diagnosis of a failure cluster.
+    Diagnosis,
 }
 
 /// Which credentials a route looks at.

@@ -332,6 +332,18 @@ routes! {
     SetClusterBaseCommit => patch("/api/failure-clusters/{id}/base-commit").reporting().of(Entity::Cluster);
     /// What to do about a cluster.
     FixPlan => get("/api/failure-clusters/{id}/fix-plan").of(Entity::Cluster);
+    /// Requests a diagnosis of a failure cluster.
+    DiagnoseCluster => post("/api/failure-clusters/{id}/diagnose").reporting().of(Entity::Cluster);
+    /// The newest diagnosis of a failure cluster.
+    ClusterDiagnosis => get("/api/failure-clusters/{id}/diagnosis").of(Entity::Cluster);
+    /// All versions of a failure cluster's diagnosis.
+    ClusterDiagnoses => get("/api/failure-clusters/{id}/diagnoses").of(Entity::Cluster);
+    /// The evidence of a failure cluster as one text.
+    ClusterContext => get("/api/failure-clusters/{id}/context").of(Entity::Cluster);
+    /// Rates a diagnosis.
+    DiagnosisFeedback => patch("/api/failure-diagnoses/{id}/feedback").reporting().of(Entity::Diagnosis);
+    /// Cancels a diagnosis that runs.
+    CancelDiagnosis => post("/api/failure-diagnoses/{id}/cancel").reporting().of(Entity::Diagnosis);
     /// Makes a failure cluster part of another one.
     MergeCluster => post("/api/failure-clusters/{id}/merge").reporting().of(Entity::Cluster);
     /// Takes tests out of a failure cluster.
@@ -495,6 +507,18 @@ routes! {
     EditProjectFlakiness => patch("/api/projects/{id}/flakiness").administrator().in_project();
     /// The same.
     PutProjectFlakiness => put("/api/projects/{id}/flakiness").administrator().in_project();
+    /// The model for diagnoses.
+    ModelSettings => get("/api/settings/ai").administrator();
+    /// Changes the model for diagnoses.
+    EditModelSettings => patch("/api/settings/ai").administrator();
+    /// Changes the model for diagnoses, as `PATCH` does.
+    PutModelSettings => put("/api/settings/ai").administrator();
+    /// Asks the model for a word.
+    TestModel => post("/api/settings/ai/test").administrator().changes_nothing();
+    /// What models were asked.
+    ModelUsage => get("/api/settings/ai/usage").administrator();
+    /// Whether a model for diagnoses is configured.
+    ModelStatus => get("/api/ai/status");
     /// By what it is judged that a timeout could be shorter.
     TimeoutSettings => get("/api/settings/timeout-hygiene").administrator();
     /// Changes by what timeouts are judged.
@@ -584,6 +608,8 @@ routes! {
     FlakinessPage => get("/settings/flakiness").administrator();
     /// When a timeout counts as too long.
     TimeoutsPage => get("/settings/timeouts").administrator();
+    /// The model for diagnoses.
+    DiagnosisSettingsPage => get("/settings/diagnosis").administrator();
     /// Signing in.
     LoginPage => get("/login").public();
     /// Creating the first administrator.

@@ -3,9 +3,9 @@
 use axum::extract::{FromRequestParts, RawPathParams};
 use callboard_auth::Grant;
 use callboard_domain::ids::{
-    ApiKeyId, ChannelId, ClusterId, ClusterSuggestionId, DeletionId, DeliveryId, ExecutionId, ExportId,
-    FileId, GatePolicyId, InvitationId, LinkId, MarkerId, ProjectId, ReportId, RunId, SubscriptionId, TagId,
-    TestCaseId, TestFunctionId, UserId,
+    ApiKeyId, ChannelId, ClusterId, ClusterSuggestionId, DeletionId, DeliveryId, DiagnosisId, ExecutionId,
+    ExportId, FileId, GatePolicyId, InvitationId, LinkId, MarkerId, ProjectId, ReportId, RunId,
+    SubscriptionId, TagId, TestCaseId, TestFunctionId, UserId,
 };
 use http::request::Parts;
 
@@ -71,6 +71,7 @@ entity_ids! {
     ChannelId => "channel",
     SubscriptionId => "subscription",
     DeliveryId => "delivery",
+    DiagnosisId => "diagnosis",
 }
 
 impl EntityId for ExecutionId {

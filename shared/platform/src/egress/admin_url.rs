@@ -4,6 +4,7 @@
 //! and redirects only on the same origin.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{HeaderMap, LOCATION};
 use http::{Method, StatusCode};
@@ -51,6 +52,56 @@ impl AdminUrl {
         tokio::time::timeout(TOTAL_TIMEOUT, answer).await.map_err(|_| EgressError::TooSlow)?
     }
 
+    /// Sends a body to an address and reads the answer whole, within `timeout`.
+    /// A redirect that keeps method and body (307, 308) is followed on the same
+    /// origin; any other one is an error, because it would drop the body.
+    ///
+    /// # Errors
+    /// As [`AdminUrl::get`].
+    pub async fn post(
+        &self,
+        address: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        max_bytes: usize,
+        timeout: Duration,
+    ) -> Result<Answer, EgressError> {
+        let answer = self.send_on(address, headers, body, max_bytes, timeout);
+        tokio::time::timeout(timeout, answer).await.map_err(|_| EgressError::TooSlow)?
+    }
+
+    async fn send_on(
+        &self,
+        address: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        max_bytes: usize,
+        timeout: Duration,
+    ) -> Result<Answer, EgressError> {
+        let mut url = Url::parse(address).map_err(|_| EgressError::Refused)?;
+        for _ in 0..=MAX_REDIRECTS {
+            self.require_safe(&url)?;
+            let (headers, body) = (headers.clone(), body.clone());
+            let answer = self.0.one_within(timeout, Method::POST, &url, headers, body).await?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            if !status.is_redirection() {
+                return Ok(Answer { status, headers, body: read_body(answer, max_bytes, false).await? });
+            }
+            let keeps_body =
+                matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+            let place = headers.get(LOCATION).and_then(|place| place.to_str().ok());
+            let next = place.filter(|_| keeps_body).and_then(|place| url.join(place).ok());
+            url = next.filter(|next| next.origin() == url.origin()).ok_or(EgressError::Redirected)?;
+        }
+        Err(EgressError::Redirected)
+    }
+
+    /// A secret goes along: https, unless the environment opens the host.
+    fn require_safe(&self, url: &Url) -> Result<(), EgressError> {
+        let is_opened = self.0.judge(url)?;
+        if url.scheme() == "https" || is_opened { Ok(()) } else { Err(EgressError::Refused) }
+    }
+
     async fn follow(
         &self,
         address: &str,
@@ -59,10 +110,7 @@ impl AdminUrl {
     ) -> Result<Answer, EgressError> {
         let mut url = Url::parse(address).map_err(|_| EgressError::Refused)?;
         for _ in 0..=MAX_REDIRECTS {
-            let is_opened = self.0.judge(&url)?;
-            if url.scheme() != "https" && !is_opened {
-                return Err(EgressError::Refused);
-            }
+            self.require_safe(&url)?;
             let answer = self.0.one(Method::GET, &url, headers.clone(), Vec::new()).await?;
             let place = answer.headers().get(LOCATION).and_then(|place| place.to_str().ok());
             let is_redirect = answer.status().is_redirection() && answer.status() != StatusCode::NOT_MODIFIED;

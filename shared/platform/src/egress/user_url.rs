@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, LOCATION};
@@ -194,6 +195,18 @@ impl UserUrl {
         headers: HeaderMap,
         body: Vec<u8>,
     ) -> Result<reqwest::Response, EgressError> {
+        self.one_within(TOTAL_TIMEOUT, method, url, headers, body).await
+    }
+
+    /// The same with a time of its own, which the answer's body is part of.
+    pub(super) async fn one_within(
+        &self,
+        timeout: Duration,
+        method: Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<reqwest::Response, EgressError> {
         let is_opened = self.judge(url)?;
         let judged =
             Judged { lookup: Arc::clone(&self.lookup), allowed: Arc::clone(&self.allowed), is_opened };
@@ -202,7 +215,7 @@ impl UserUrl {
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(TOTAL_TIMEOUT)
+            .timeout(timeout)
             .user_agent(OUR_NAME)
             .dns_resolver(Arc::new(judged) as Arc<dyn Resolve>)
             .build()?;

@@ -22,7 +22,7 @@ pub use reading::{
     Assignee, ClusterCounts, ClusterKey, ClusterQuery, ClusterSort, OccurrenceKey, OccurrenceQuery, count,
     counts, detail, list, named, occurrences, of_project, signatures, test_cases,
 };
-pub(crate) use reading::{of_execution, of_test};
+pub(crate) use reading::{of_execution, of_test, survivor};
 pub use suggestions::{MergeSuggestion, SuggestionStatus, approve, reject, suggestions};
 pub use versions::follow_rules;
 

@@ -27,7 +27,7 @@ use crate::shapes::{
     AffectedTestCase, ClusterBrief, ClusterDay, ClusterDetail, ClusterItem, ClusterOfExecution,
     ClusterOfTest, ClusterTestCase, ClusterWithProject, CommonField, ExecutionWithRun, ProjectRef, UserRef,
 };
-use crate::{Context, Entity, QueryError, Result, resolve};
+use crate::{Context, Entity, QueryError, Result, diagnoses, resolve};
 use callboard_ingest::read_session_with_fresh_aggregates;
 
 const TREND_DAYS: i64 = 30;
@@ -273,6 +273,19 @@ pub(super) async fn required_cluster(
     found.ok_or_else(|| QueryError::not_found(Entity::Cluster, id))
 }
 
+/// The cluster that a cluster is part of now: itself, unless it was merged.
+///
+/// # Errors
+/// [`QueryError::NotFound`].
+pub(crate) async fn survivor(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: ClusterId,
+) -> Result<ClusterId> {
+    let mut session = ctx.store.db().read().await?;
+    Ok(required_cluster(&mut session, project.get(), id).await?.id)
+}
+
 /// The cluster that a filter of a project's executions names; the one it was
 /// made part of, when it was.
 ///
@@ -322,6 +335,7 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, id: ClusterId
     let branches = reads::branches(&mut session, project, row.id, BRANCHES_SHOWN).await?;
     let trend = reads::days(&mut session, project, row.id, TREND_DAYS).await?;
     let mut item = items(ctx, &mut session, std::slice::from_ref(&row)).await?.remove(0);
+    item.brief.diagnosis = diagnoses::brief(&mut session, project, row.id).await?;
     item.sample_error = Some(strip_ansi(&sample).into_owned()).filter(|sample| !sample.trim().is_empty());
     let fields: Vec<(String, String)> = serde_json::from_str(&fields).unwrap_or_default();
     Ok(ClusterDetail {

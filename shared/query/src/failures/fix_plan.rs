@@ -27,11 +27,11 @@ use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
 use super::healing::{HealingEdit, HealingSource, LocatorHealing, RankedLocator, of_subject};
 use super::subject::{SpokenOf, Subject};
-use crate::{Context, Entity, QueryError, Result};
+use crate::{Context, Entity, QueryError, Result, diagnoses};
 use callboard_ingest::read_session_with_fresh_aggregates;
 use callboard_ingest::series_since;
 
-pub use answer::{FixPlan, Offer, Ownership, Verify};
+pub use answer::{FixPlan, Offer, Ownership, PlannedDiagnosis, Verify};
 use answer::{PlannedCluster, PlannedEdit, PlannedTest};
 use places::Places;
 
@@ -73,6 +73,8 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     let cases: BTreeMap<i64, TestCaseRow> = cases.into_values().map(|case| (case.id.get(), case)).collect();
     let failing: Vec<(&Sighting, &TestCaseRow)> =
         failing.into_iter().filter_map(|row| Some((row, cases.get(&row.test_case.get())?))).collect();
+    let diagnosis = diagnoses::newest_completed(&mut session, project_id, cluster.id).await?;
+    let diagnosis = diagnosis.map(PlannedDiagnosis::of);
     // Nobody holds a connection while waiting for another one.
     drop(session);
     let known = async {
@@ -133,7 +135,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     let edits: Vec<PlannedEdit> = healed.edits.into_iter().take(MAX_EDITS).collect();
     Ok(FixPlan {
         cluster: planned_cluster(&cluster),
-        diagnosis: None,
+        diagnosis,
         edits_omitted: edits_count - edits.len(),
         edits_count,
         edits,

@@ -5,6 +5,7 @@
 //! answer is kept, and nothing outside of this installation is asked.
 
 mod environment;
+mod evidence_lines;
 mod explain;
 mod fix_plan;
 mod healing;
@@ -16,8 +17,9 @@ mod trace;
 
 pub(crate) use environment::passed_before;
 pub use environment::{EnvironmentDiff, PassedBefore, environment_diff};
+pub use evidence_lines::{EvidenceLine, console_lines, page_lines, request_lines, source_text, step_lines};
 pub use explain::{ChangeSince, Detail, ExplainedStep, Explanation, explain};
-pub use fix_plan::{FixPlan, Ownership, Verify, fix_plan};
+pub use fix_plan::{FixPlan, Ownership, PlannedDiagnosis, Verify, fix_plan};
 pub use healing::{HealingEdit, HealingSource, LocatorHealing, LostLocator, RankedLocator, locator_healing};
 pub use pick::{AssociatedBy, LocatorPick, locator_pick};
 pub use record::{FailureRecord, Recurrence, failure_record};

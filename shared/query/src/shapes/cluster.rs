@@ -5,13 +5,13 @@ use callboard_domain::time::{Day, Timestamp};
 use callboard_store::clusters::reads::AffectedTest;
 use callboard_store::clusters::{ClusterRow, ClusterStatus};
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::words::{ClusterStatusWord, ErrorTypeWord};
 
 use super::{ProjectRef, UserRef};
 use crate::Links;
+use crate::diagnoses::DiagnosisBrief;
 
 /// Characters of a sample error in a list.
 const MAX_SAMPLE_CHARS: usize = 400;
@@ -43,9 +43,8 @@ pub struct ClusterBrief {
     pub affected_tests: i64,
     /// A note.
     pub note: Option<String>,
-    /// What a model says about it; null while nothing is diagnosed.
-    #[schema(value_type = Option<Object>)]
-    pub diagnosis: Option<Value>,
+    /// What a model says about it; null in lists, and while nothing is diagnosed.
+    pub diagnosis: Option<DiagnosisBrief>,
 }
 
 /// A failure cluster as one of its tests sees it.

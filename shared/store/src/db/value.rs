@@ -100,6 +100,7 @@ from! {
     callboard_domain::ids::ChannelId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::SubscriptionId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::DeliveryId => |v| Value::Int(Some(v.0));
+    callboard_domain::ids::DiagnosisId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::HistoryJoinId => |v| Value::Int(Some(v.0));
     callboard_domain::ids::ClusterId => |v| Value::Int(Some(v.0));
     Option<callboard_domain::ids::ProjectId> => |v| Value::Int(v.map(|id| id.0));

@@ -90,6 +90,9 @@ statements! {
     DELIVERIES = table!("deliveries", "id");
     HELD_NOTIFICATIONS = table!("held_notifications", "dedupe_key");
     SCM_CACHE = table!("scm_cache", "key");
+    DIAGNOSES = table!("diagnoses", "id");
+    DIAGNOSIS_VOTES = table!("diagnosis_votes", "diagnosis_id, user_id");
+    MODEL_USAGE = table!("model_usage", "day, provider, model, purpose");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -139,6 +142,9 @@ static TABLES: &[&Statement] = &[
     &DELIVERIES,
     &HELD_NOTIFICATIONS,
     &SCM_CACHE,
+    &DIAGNOSES,
+    &DIAGNOSIS_VOTES,
+    &MODEL_USAGE,
 ];
 
 /// Hides a project: nobody finds it, nothing is sent to it, and its name is

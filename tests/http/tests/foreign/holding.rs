@@ -1,6 +1,6 @@
 //! A project with something of every kind, and a word in every text of it.
 
-use callboard_test_support::access::{Holding, suggestion};
+use callboard_test_support::access::{Holding, diagnosis, suggestion};
 use callboard_test_support::{Answer, Client, Form, Service, report_archive};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -39,6 +39,7 @@ impl Held {
             export,
             cluster,
             suggestion,
+            diagnosis,
             policy,
             ..
         } = self.ids;
@@ -54,6 +55,7 @@ impl Held {
             export,
             cluster,
             suggestion,
+            diagnosis,
             policy,
             self.green,
             self.quarantined,
@@ -152,6 +154,7 @@ pub(crate) async fn fill(service: &Service, client: &Client, word: &str, secret:
     write(Method::PATCH, format!("/api/failure-clusters/{cluster}/status"), status).await;
     let (store, now) = (service.state().store(), service.state().now());
     let suggestion = suggestion(store, project, cluster, now).await.expect("a suggestion");
+    let diagnosis = diagnosis(store, project, cluster, now).await.expect("a diagnosis");
     Held {
         ids: Holding {
             project,
@@ -166,6 +169,7 @@ pub(crate) async fn fill(service: &Service, client: &Client, word: &str, secret:
             export: number(&export["export"]["id"]),
             cluster,
             suggestion,
+            diagnosis,
             policy: number(&policy["policy"]["id"]),
         },
         green: number(&green["runId"]),

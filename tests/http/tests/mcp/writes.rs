@@ -155,7 +155,7 @@ async fn where_no_model_is_configured_a_diagnosis_says_where_to() {
         assert_eq!((&none["clusterId"], &none["diagnosis"]), (&scene.cluster, &Value::Null));
         assert!(none.as_object().unwrap().contains_key("diagnosis"));
         let text = scene.agent.call("run_cluster_diagnosis", of_cluster).await.unwrap_err();
-        assert!(text.contains("is not configured") && text.ends_with("/settings"), "{text}");
+        assert!(text.contains("is not configured") && text.ends_with("/settings/diagnosis"), "{text}");
         for feedback in [json!("up"), json!(""), Value::Null] {
             let text = scene
                 .agent

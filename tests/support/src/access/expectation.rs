@@ -106,6 +106,7 @@ fn in_project(route: &Route, sees: Sees, subject: Subject) -> Expected {
             callboard_auth::routes::Entity::Link => "link_not_found",
             callboard_auth::routes::Entity::Cluster => "cluster_not_found",
             callboard_auth::routes::Entity::ClusterSuggestion => "suggestion_not_found",
+            callboard_auth::routes::Entity::Diagnosis => "diagnosis_not_found",
             callboard_auth::routes::Entity::Marker => "marker_not_found",
             callboard_auth::routes::Entity::TestFunction => "function_not_found",
             callboard_auth::routes::Entity::Export => "export_not_found",

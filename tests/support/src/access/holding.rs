@@ -1,10 +1,12 @@
 //! What a project holds that a request can name.
 
 use anyhow::{Context, Result};
+use callboard_domain::diagnosis::DiagnosisStatus;
 use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_domain::time::Timestamp;
 use callboard_store::Store;
 use callboard_store::clusters::suggestions::{self, SuggestionMethod, SuggestionStatus};
+use callboard_store::diagnoses::{self, NewDiagnosis};
 
 /// Ids of what one project holds.
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ pub struct Holding {
     pub cluster: i64,
     /// A suggestion about it.
     pub suggestion: i64,
+    /// A diagnosis of it.
+    pub diagnosis: i64,
     /// A policy of gates.
     pub policy: i64,
 }
@@ -57,6 +61,7 @@ impl Holding {
             export: none,
             cluster: none,
             suggestion: none,
+            diagnosis: none,
             policy: none,
         }
     }
@@ -75,4 +80,21 @@ pub async fn suggestion(store: &Store, project: i64, cluster: i64, now: Timestam
     let found = suggestions::list(&mut session, project, SuggestionStatus::Pending, None, 1).await?;
     session.commit().await?;
     Ok(found.first().context("a suggestion")?.id.get())
+}
+
+/// Stores a diagnosis of a cluster that has ended without an answer.
+///
+/// # Errors
+/// When the database refuses.
+pub async fn diagnosis(store: &Store, project: i64, cluster: i64, now: Timestamp) -> Result<i64> {
+    let (project, cluster) = (ProjectId(project), ClusterId(cluster));
+    let mut session = store.db().begin().await?;
+    let id = diagnoses::create(&mut session, project, cluster, NewDiagnosis::default(), now).await?;
+    let row = diagnoses::get(&mut session, project, id).await?;
+    let mut row = row.context("a diagnosis")?;
+    row.status = DiagnosisStatus::Failed;
+    row.error = Some("It was never begun.".to_owned());
+    diagnoses::finish(&mut session, project, &row, now).await?;
+    session.commit().await?;
+    Ok(id.get())
 }

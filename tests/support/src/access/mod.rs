@@ -21,7 +21,7 @@ use serde_json::Value;
 
 pub use cast::{AUTH_SECRET, Cast, Credential};
 pub use expectation::Expected;
-pub use holding::{Holding, suggestion};
+pub use holding::{Holding, diagnosis, suggestion};
 pub use request::address;
 
 use crate::Form;

@@ -28,6 +28,8 @@ pub fn address(route: &Route, holding: &Holding, account: i64) -> String {
         holding.cluster
     } else if pattern.contains("/cluster-merge-suggestions/{id}") {
         holding.suggestion
+    } else if pattern.contains("/failure-diagnoses/{id}") {
+        holding.diagnosis
     } else if pattern.contains("/links/{id}") {
         holding.link
     } else if pattern.contains("/markers/{id}") {
@@ -86,6 +88,7 @@ pub(super) fn fields(route: &Route, holding: &Holding) -> Value {
         RouteId::EditCluster | RouteId::PutCluster => json!({ "title": "Another" }),
         RouteId::SetClusterStatus => json!({ "status": "ignored" }),
         RouteId::SetClusterBaseCommit => json!({ "commit": null }),
+        RouteId::DiagnosisFeedback => json!({ "feedback": "up" }),
         RouteId::MergeCluster => json!({ "intoId": holding.cluster }),
         RouteId::ExtractCases => json!({ "testCaseIds": [holding.test_case] }),
         RouteId::EditLink | RouteId::PutLink => json!({ "title": "Another" }),

@@ -2,6 +2,7 @@
 //! what people decided about it.
 
 mod affected;
+mod diagnosis;
 mod events;
 mod origin;
 
@@ -52,16 +53,21 @@ enum Tab {
     Overview,
     Tests,
     Plan,
+    Diagnosis,
 }
 
 /// The tabs by their words in the address.
-const TABS: [(&str, Tab); 3] = [("overview", Tab::Overview), ("tests", Tab::Tests), ("plan", Tab::Plan)];
+const TABS: [(&str, Tab); 4] =
+    [("overview", Tab::Overview), ("tests", Tab::Tests), ("plan", Tab::Plan), ("diagnosis", Tab::Diagnosis)];
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked {
     tab: Tab,
     branch: Option<String>,
+    /// The version of a diagnosis.
+    #[serde(skip)]
+    version: Option<i64>,
     #[serde(skip)]
     page: PageRequest,
 }
@@ -70,7 +76,8 @@ impl FromQuery for Asked {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let tab = query.one_of("tab", &TABS)?;
         let branch = chosen(query, "branch").into_iter().next();
-        Ok(Self { tab: tab.unwrap_or(Tab::Overview), branch, page: query.page(SIZE)? })
+        let version = query.number("version", 1..=i64::from(i32::MAX))?;
+        Ok(Self { tab: tab.unwrap_or(Tab::Overview), branch, version, page: query.page(SIZE)? })
     }
 }
 
@@ -144,6 +151,7 @@ pub(crate) async fn cluster(
     match asked.tab {
         Tab::Overview => {}
         Tab::Tests => return affected::tab(visit, project, id, cluster, shell, asked.page).await,
+        Tab::Diagnosis => return diagnosis::tab(visit, project, id, cluster, shell, asked.version).await,
         Tab::Plan => {
             let plan = failures::fix_plan(&visit.ctx, project, id).await?;
             return answer(&PlanPage { edits: edits(&plan), tab: "plan", shell, cluster, plan });

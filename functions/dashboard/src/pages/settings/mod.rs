@@ -1,6 +1,7 @@
 //! `/settings/…`: what holds for the whole instance. Accounts and the audit
 //! log have pages of their own, and so has each project.
 
+mod diagnosis;
 mod flakiness;
 mod instance;
 mod notifications;
@@ -13,6 +14,7 @@ mod storage;
 mod tags;
 mod timeouts;
 
+pub(crate) use diagnosis::diagnosis;
 pub(crate) use flakiness::flakiness;
 pub(crate) use instance::instance;
 pub(crate) use notifications::{deliveries, notifications};

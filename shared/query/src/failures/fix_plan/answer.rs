@@ -3,6 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::diagnoses::{Diagnosis, PatchValidation};
 use crate::failures::RankedLocator;
 
 /// The cluster a plan is for.
@@ -103,6 +104,42 @@ pub struct Verify {
     pub expectation: String,
 }
 
+/// What a model says of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedDiagnosis {
+    /// Diagnosis id.
+    pub id: i64,
+    /// `app-bug`, `test-bug`, `flaky-test`, `infrastructure`, `environment` or `unknown`.
+    #[schema(example = "test-bug")]
+    pub category: Option<String>,
+    /// `high`, `medium` or `low`.
+    #[schema(example = "high")]
+    pub confidence: Option<&'static str>,
+    /// One sentence.
+    pub summary: Option<String>,
+    /// The cause.
+    pub root_cause: Option<String>,
+    /// A change that may repair it, as a unified diff. Nothing applies it.
+    pub patch: Option<String>,
+    /// Whether the patch fits the stored sources.
+    pub patch_validation: Option<PatchValidation>,
+}
+
+impl PlannedDiagnosis {
+    pub(super) fn of(diagnosis: Diagnosis) -> Self {
+        Self {
+            id: diagnosis.id,
+            category: diagnosis.category,
+            confidence: diagnosis.confidence,
+            summary: diagnosis.summary,
+            root_cause: diagnosis.root_cause,
+            patch: diagnosis.suggested_fix.and_then(|fix| fix.patch),
+            patch_validation: diagnosis.patch_validation,
+        }
+    }
+}
+
 /// What to do about a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -110,8 +147,7 @@ pub struct FixPlan {
     /// The cluster.
     pub cluster: PlannedCluster,
     /// What a model says of it; null without one.
-    #[schema(value_type = Option<Object>)]
-    pub diagnosis: Option<serde_json::Value>,
+    pub diagnosis: Option<PlannedDiagnosis>,
     /// Changes that heal its locators, at most five.
     pub edits: Vec<PlannedEdit>,
     /// How many of them are known.

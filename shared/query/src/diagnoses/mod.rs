@@ -1,0 +1,36 @@
+//! Diagnoses of failure clusters by a configured model, off by default.
+//!
+//! A diagnosis is requested by a person or an agent, queued once per cluster,
+//! and made by a job. What the model is sent comes from [`context`], which
+//! pages, REST and MCP show as well: one packer, secrets masked first, nothing
+//! of another project. Requests leave through the egress client to the one
+//! address that an administrator stored; budgets are rows of `model_usage`.
+
+mod budget;
+mod commands;
+mod context;
+mod error;
+mod job;
+mod packing;
+mod prompt;
+mod reading;
+mod settings;
+mod shapes;
+
+pub use callboard_integrations::model::ModelError;
+pub use commands::{DiagnosisRequest, Requested, Vote, cancel, feedback, request};
+pub use context::{ClusterContext, Coverage, cluster_context};
+pub use error::{DiagnosisError, NotConfigured};
+pub use job::{Diagnose, JobEnd, run};
+pub use packing::{Packed, PackedSection, Section};
+pub(crate) use reading::{brief, newest_completed};
+pub use reading::{latest, newest, versions, wait_until_done};
+pub(crate) use settings::rotate;
+pub use settings::{
+    ConnectionTest, ModelAccess, ModelEdit, ModelStatus, ModelTestParams, SettingsEdit, StoredModel,
+    UsageReport, edit, is_configured, prompt, require_configured, status, stored, test_connection, usage,
+};
+pub use shapes::{
+    Diagnosis, DiagnosisBrief, DiagnosisEvidence, DiagnosisHypothesis, DiagnosisVotes, PatchValidation,
+    SuggestedFix,
+};
