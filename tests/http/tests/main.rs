@@ -18,6 +18,7 @@ mod connections;
 mod deletion;
 mod demo;
 mod detail_pages;
+mod direct_uploads;
 mod documents;
 mod explain;
 mod export;

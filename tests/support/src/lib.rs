@@ -32,7 +32,7 @@ pub use form::{Form, report_archive};
 pub use lambda::Function;
 pub use process::{Process, Runner};
 pub use provider::Provider;
-pub use s3::{ObjectRead, S3Server};
+pub use s3::{BucketFault, ObjectRead, S3Server};
 pub use service::{Service, for_each_service};
 pub use smtp::{Encryption, MailServer, ReceivedMail};
 
