@@ -42,7 +42,7 @@ async fn the_sandbox_serves_granted_files_only() {
 fn is_operation(route: &Route) -> bool {
     route.pattern.starts_with("/api/")
         || matches!(route.id, RouteId::McpMessages | RouteId::PublicBadge)
-        || matches!(route.access, Access::Grant | Access::RunToken | Access::System)
+        || matches!(route.access, Access::Grant | Access::Ticket | Access::RunToken | Access::System)
 }
 
 #[test]
@@ -70,8 +70,10 @@ fn the_document_says_who_may_call() {
         let path = route.pattern.replace("{*", "{");
         let operation = &document["paths"][&path][route.method.as_str().to_ascii_lowercase()];
         let told = operation["x-required-roles"].as_array().unwrap();
-        let is_open =
-            matches!(route.access, Access::Public | Access::Grant | Access::RunToken | Access::System);
+        let is_open = matches!(
+            route.access,
+            Access::Public | Access::Grant | Access::Ticket | Access::RunToken | Access::System
+        );
         assert_eq!(told.is_empty(), is_open, "{} {path}", route.method.as_str());
         assert_eq!(operation["security"].is_null(), is_open, "{} {path}", route.method.as_str());
     }

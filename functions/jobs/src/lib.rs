@@ -68,6 +68,7 @@ mod sweeps;
 mod tick;
 mod timer;
 mod upkeep;
+mod uploads;
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use crate::job::{JobContext, JobError, Outcome};
 use crate::{
     account_mails, deletions, diagnoses, events, exports, links, notifications, retention, runs, sweeps,
-    upkeep,
+    upkeep, uploads,
 };
 
 /// Every kind.
@@ -50,6 +50,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(runs::pool_traces),
         Kind::new(runs::join_evidence),
         Kind::new(runs::unpack_report).in_demo(),
+        Kind::new(uploads::verify_upload),
         Kind::every(HOUR, runs::resume_storing),
         Kind::every(MINUTE / 2, runs::sweep_stale_runs),
         Kind::new(events::deliver_events),

@@ -4,14 +4,11 @@ use callboard_domain::ingest::Warnings;
 use callboard_http::ingest_warnings::{WarningView, warnings};
 use callboard_ingest::Ticket;
 use callboard_platform::Config;
-use callboard_platform::config::Platform;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// What lets itself be used beyond the calls every client knows.
-const CAPABILITIES: [&str; 3] = ["gzip", "attempts", "idempotency-key"];
-/// What the gateway in front of a function lets through.
-const FUNCTION_REQUEST_BYTES: u64 = 6 * 1024 * 1024;
+const CAPABILITIES: [&str; 4] = ["gzip", "uploads.plan", "attempts", "idempotency-key"];
 
 /// How much one request may bring, bytes.
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,10 +30,7 @@ impl Limits {
             events_max_bytes: config.max_events_bytes,
             submit_max_bytes: config.max_submit_bytes,
             upload_max_bytes: config.max_upload_bytes,
-            request_max_bytes: match config.platform {
-                Platform::Lambda => FUNCTION_REQUEST_BYTES,
-                Platform::Server => config.max_upload_bytes,
-            },
+            request_max_bytes: config.max_request_bytes(),
         }
     }
 }
@@ -57,7 +51,7 @@ pub(crate) struct Opened {
     #[schema(example = "http://localhost:3000/test-runs/42")]
     run_url: String,
     /// What lets itself be used beyond the calls every client knows.
-    capabilities: [&'static str; 3],
+    capabilities: [&'static str; 4],
     /// How much one request may bring.
     limits: Limits,
     /// What was read leniently, at most 20 entries.

@@ -111,7 +111,7 @@ fn too_many_reports() -> ApiError {
     .with_data(json!({ "limit": MAX_REPORTS }))
 }
 
-fn is_report_type(word: &str) -> bool {
+pub(crate) fn is_report_type(word: &str) -> bool {
     (1..=MAX_REPORT_TYPE_CHARS).contains(&word.len())
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }

@@ -8,6 +8,7 @@ mod form;
 mod submit;
 mod traces;
 mod upload;
+mod uploads;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -19,6 +20,9 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::SubmitRun, submit::submit_run)
         .on(RouteId::UploadRun, upload::upload_run)
         .on(RouteId::CheckTraces, traces::check_traces)
+        .on(RouteId::PlanUploads, uploads::plan::plan_uploads)
+        .on(RouteId::ReceiveUpload, uploads::receive::receive_upload)
+        .on(RouteId::CommitUploads, uploads::commit::commit_uploads)
         .into_router()
 }
 
@@ -28,7 +32,14 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     use utoipa::OpenApi as _;
 
     #[derive(utoipa::OpenApi)]
-    #[openapi(paths(submit::submit_run, upload::upload_run, traces::check_traces))]
+    #[openapi(paths(
+        submit::submit_run,
+        upload::upload_run,
+        traces::check_traces,
+        uploads::plan::plan_uploads,
+        uploads::receive::receive_upload,
+        uploads::commit::commit_uploads
+    ))]
     struct Document;
     Document::openapi()
 }

@@ -40,8 +40,12 @@ pub(crate) async fn submit_run(
     site: Site,
     caller: Caller,
     visit: Visit,
-    body: JsonPayload,
+    body: Result<JsonPayload, ApiError>,
 ) -> Result<Json<SubmitAnswer>, ApiError> {
+    let body = body.map_err(|error| match error.code() {
+        "body_too_large" => ApiError::run_too_large(state.config().max_submit_bytes),
+        _ => error,
+    })?;
     let now = state.now();
     let caps = state.config().caps.clone();
     let ((fields, entries, mut warnings), reservation) = body.read(move |body| parse(body, &caps)).await?;

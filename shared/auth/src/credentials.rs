@@ -36,8 +36,10 @@ pub struct Ambiguous(&'static str);
 /// # Errors
 /// [`Ambiguous`] when a header that carries keys is there twice.
 pub fn presented(route: &Route, headers: &HeaderMap) -> Result<Presented, Ambiguous> {
-    let reads_accounts =
-        matches!(route.access, Access::Public | Access::Roles(_) | Access::RolesOrRunToken(_));
+    let reads_accounts = matches!(
+        route.access,
+        Access::Public | Access::Roles(_) | Access::RolesOrRunToken(_) | Access::BodyTokenOrRoles(_)
+    );
     if !reads_accounts {
         return Ok(Presented::Nothing);
     }

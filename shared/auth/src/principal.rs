@@ -8,7 +8,7 @@ use callboard_domain::ids::{ApiKeyId, ProjectId, UserId};
 use callboard_domain::time::Timestamp;
 
 use crate::grant::LinkHolder;
-use crate::routes::{Access, Method, ProjectSource, Route};
+use crate::routes::{Access, Method, ProjectSource, Roles, Route};
 use crate::scope::{Authorized, Denied, Entered, Scope};
 
 /// How the caller was recognised.
@@ -283,12 +283,26 @@ impl Identity {
     /// [`Denied::SessionRequired`] with a key where a person has to be signed
     /// in, [`Denied::KeyScopeDenied`] for what the key is not meant for.
     pub fn admit(&self, route: &Route) -> Result<(), Denied> {
-        let roles = match route.access {
-            Access::Roles(roles) => roles,
-            Access::RolesOrRunToken(roles) if self.role().is_some() => roles,
+        match route.access {
+            Access::Roles(roles) => self.admit_role(route, roles),
+            Access::RolesOrRunToken(roles) if self.role().is_some() => self.admit_role(route, roles),
             // What opens these is not an account: nothing, or a secret the handler looks at.
-            _ => return Ok(()),
-        };
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an account may call a route that a secret in its body opens too, when there is none.
+    ///
+    /// # Errors
+    /// As [`Identity::admit`].
+    pub fn admit_account(&self, route: &Route) -> Result<(), Denied> {
+        match route.access {
+            Access::BodyTokenOrRoles(roles) => self.admit_role(route, roles),
+            _ => self.admit(route),
+        }
+    }
+
+    fn admit_role(&self, route: &Route, roles: Roles) -> Result<(), Denied> {
         let role = self.role().ok_or(Denied::AuthenticationRequired)?;
         if !roles.contains(role) {
             return Err(Denied::InsufficientRole);

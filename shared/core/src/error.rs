@@ -246,6 +246,12 @@ pub enum QueryError {
     /// Content that was only named is not stored.
     #[error("The trace is not stored yet; send the file.")]
     BlobMissing,
+    /// No upload ticket that still accepts bytes.
+    #[error("This upload ticket is unknown or has expired; plan the file again for a new one.")]
+    TicketNotFound,
+    /// Other bytes arrived under the ticket before.
+    #[error("This upload ticket was used for other bytes; plan the file again for a new one.")]
+    TicketUsed,
     /// The files of a report are still being written.
     #[error("This report is still being unpacked; ask again in some seconds.")]
     ReportInProgress,

@@ -193,6 +193,20 @@ impl ApiError {
         .with_data(json!({ "limit": limit_bytes }))
     }
 
+    /// 413 `body_too_large` for a run in one body, which can be sent in parts.
+    #[must_use]
+    pub fn run_too_large(limit_bytes: u64) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            format!(
+                "The run is larger than the {limit_bytes} bytes accepted in one body. Send it in parts: open it with POST \
+                 /api/test-runs/start, send its results to /api/test-runs/{{id}}/events, then finish it."
+            ),
+        )
+        .with_data(json!({ "limit": limit_bytes }))
+    }
+
     /// 413 `too_many_items` with the limit in `data.limit`.
     #[must_use]
     pub fn too_many_items(what: &str, limit: u64) -> Self {

@@ -128,6 +128,8 @@ fn logged(path: &str) -> &str {
     match path {
         _ if path.starts_with("/f/") => "/f/…",
         _ if path.starts_with("/badge/") => "/badge/…",
+        "/api/uploads/plan" | "/api/uploads/commit" => path,
+        _ if path.starts_with("/api/uploads/") => "/api/uploads/…",
         _ => path,
     }
 }

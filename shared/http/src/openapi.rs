@@ -80,8 +80,8 @@ fn operation_of<'d>(item: &'d mut PathItem, route: &Route) -> Option<&'d mut Ope
 
 fn complete(operation: &mut Operation, route: &Route) {
     let roles: Vec<&str> = match route.access {
-        Access::Public | Access::Grant | Access::RunToken | Access::System => Vec::new(),
-        Access::Roles(roles) | Access::RolesOrRunToken(roles) => {
+        Access::Public | Access::Grant | Access::Ticket | Access::RunToken | Access::System => Vec::new(),
+        Access::Roles(roles) | Access::RolesOrRunToken(roles) | Access::BodyTokenOrRoles(roles) => {
             roles.as_slice().iter().map(|role| role.as_str()).collect()
         }
     };

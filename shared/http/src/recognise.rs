@@ -37,14 +37,38 @@ pub(crate) async fn caller(
     named: Option<&Origin>,
     address: Option<&ClientAddress>,
 ) -> Result<Recognised, ApiError> {
+    let is_lenient = matches!(
+        route.access,
+        Access::Public | Access::RunToken | Access::Ticket | Access::BodyTokenOrRoles(_)
+    );
+    by_credential(state, route, headers, named, address, is_lenient).await
+}
+
+/// [`caller`] where no other secret was sent: a credential that opens nothing is refused.
+pub(crate) async fn account(
+    state: &AppState,
+    route: &Route,
+    headers: &HeaderMap,
+    named: Option<&Origin>,
+) -> Result<Recognised, ApiError> {
+    by_credential(state, route, headers, named, None, false).await
+}
+
+async fn by_credential(
+    state: &AppState,
+    route: &Route,
+    headers: &HeaderMap,
+    named: Option<&Origin>,
+    address: Option<&ClientAddress>,
+    is_lenient: bool,
+) -> Result<Recognised, ApiError> {
     if !state.auth_enabled() {
         return Ok(Recognised::as_is(Identity::auth_off()));
     }
     state.begin_authentication().await?;
-    let is_public = matches!(route.access, Access::Public | Access::RunToken);
     let presented = match credentials::presented(route, headers) {
         Ok(presented) => presented,
-        Err(_) if is_public => Presented::Nothing,
+        Err(_) if is_lenient => Presented::Nothing,
         Err(ambiguous) => return Err(ApiError::bad_request("invalid_header", ambiguous.to_string())),
     };
     match presented {
@@ -52,7 +76,7 @@ pub(crate) async fn caller(
         Presented::Cookies => by_cookie(state, headers, cookie_form(state, named)).await,
         Presented::Key(text) => match by_key(state, &text, address).await? {
             Some(identity) => Ok(Recognised::as_is(identity)),
-            None if is_public => Ok(Recognised::as_is(Identity::anonymous())),
+            None if is_lenient => Ok(Recognised::as_is(Identity::anonymous())),
             None => Err(failed_key(state, address).await),
         },
     }

@@ -82,6 +82,10 @@ impl From<QueryError> for ApiError {
             QueryError::BlobMissing => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "blob_missing", error.to_string())
             }
+            QueryError::TicketNotFound => {
+                Self::new(StatusCode::NOT_FOUND, "ticket_not_found", error.to_string())
+            }
+            QueryError::TicketUsed => Self::new(StatusCode::CONFLICT, "ticket_used", error.to_string()),
             QueryError::ReportInProgress => Self::unavailable("report_in_progress", error.to_string()),
             QueryError::TooMany { what, limit } => Self::too_many_items(what, limit as u64),
             QueryError::Account(refusal) => refusal.into(),

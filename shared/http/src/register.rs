@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, any};
 use callboard_auth::client_address::ClientAddress;
 use callboard_auth::limits;
-use callboard_auth::routes::{BodyLimit, Method, OriginRule, RateClass};
+use callboard_auth::routes::{Access, BodyLimit, Method, OriginRule, RateClass};
 use callboard_auth::{Identity, Route, RouteId};
 use callboard_store::boxed;
 use http::Extensions;
@@ -219,7 +219,10 @@ async fn recognised(
 ) -> Result<Recognised, ApiError> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limit) {
-        return Err(ApiError::body_too_large(limit));
+        return Err(match route.body_limit {
+            BodyLimit::Submit => ApiError::run_too_large(limit),
+            _ => ApiError::body_too_large(limit),
+        });
     }
     let gate = state.gate();
     let named = gate.effective_origin(headers);
@@ -252,7 +255,9 @@ async fn admitted(
         state.admit_messages(identity, address, 1).await?;
     }
     let ingest_per_minute = state.config().ingest_rate_per_minute;
-    if route.ingest && ingest_per_minute > 0 {
+    // Clients of runs that send a token of theirs in the body have no credential to be counted by.
+    let is_countable = identity.role().is_some() || !matches!(route.access, Access::BodyTokenOrRoles(_));
+    if route.ingest && is_countable && ingest_per_minute > 0 {
         let limits = state.limits().await?;
         let rate = limits::ingest(ingest_per_minute);
         limits.check_steady(rate, identity.credential().as_bytes(), state.now()).await?;

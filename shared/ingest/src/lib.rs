@@ -55,6 +55,13 @@ pub use receive::report::{Archive, AtOnce, IncomingReport, ReportOutcome, attach
 pub use receive::run_start::{Ticket, begin, setup, start};
 pub use receive::streaming::{EventsTaken, events, finish, heartbeat, stored_events};
 pub use receive::submission::{NamedTrace, Submission, Submitted, known_project, open_project, submit};
+pub use receive::uploads::commit::{
+    CommitItem, CommitStatus, Committed, CommittedItem, UploadLink, UploadsComplete, commit_uploads,
+};
+pub use receive::uploads::plan::{IssuedTicket, PlannedFile, PlannedUpload, UploadRules, plan_uploads};
+pub use receive::uploads::receiving::{is_uploading, open_upload_ticket, receive_upload};
+pub use receive::uploads::verification::{VerifyUpload, verify_upload};
+pub use receive::uploads::{UploadTarget, upload_target_of_client};
 pub use recompare::following_runs::{CompareBehind, Followed, compare_behind, queue_behind};
 pub use recompare::whole_runs::{CompareProject, compare_project, queue_project};
 pub use revert::restoring::restore_run;

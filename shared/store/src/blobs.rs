@@ -12,6 +12,7 @@ pub mod collect;
 pub mod content;
 pub mod freeing;
 pub mod pool;
+pub mod staged_copy;
 
 use bytes::{Bytes, BytesMut};
 use callboard_domain::ids::{BlobId, ProjectId};
@@ -136,15 +137,7 @@ where
     S: Stream<Item = std::io::Result<Bytes>> + Unpin + Send,
 {
     let head = Bytes::copy_from_slice(&buffer[..HEAD_BYTES.min(buffer.len())]);
-    let mut secret = [0_u8; 32];
-    getrandom::fill(&mut secret).map_err(|_| StoreError::Damaged("the system gives no random bytes"))?;
-    let ticket: [u8; 32] = Sha256::digest(secret).into();
-    let key = format!("staging/{project}/{}", hex::encode(ticket));
-    let mut session = store.db().begin().await?;
-    session
-        .execute(&INSERT_TICKET, args![ticket, project, &key, now, now.millis() + STAGING_LIFE_MS])
-        .await?;
-    session.commit().await?;
+    let (ticket, key) = announce_staged(store, project, now).await?;
     let mut object = store.objects().writer(&key)?;
     let received = async {
         object.write(&buffer).await?;
@@ -165,6 +158,28 @@ where
         return Err(error);
     }
     Ok(StagedBlob { sha256: hasher.finalize().into(), size, head, body: Body::Staged { ticket, key } })
+}
+
+/// A key for bytes that are about to be staged, which its row names from now on.
+async fn announce_staged(store: &Store, project: i64, now: Timestamp) -> Result<([u8; 32], String)> {
+    let ticket: [u8; 32] = Sha256::digest(random_secret()?).into();
+    let key = format!("staging/{project}/{}", hex::encode(ticket));
+    let mut session = store.db().begin().await?;
+    session
+        .execute(&INSERT_TICKET, args![ticket, project, &key, now, now.millis() + STAGING_LIFE_MS])
+        .await?;
+    session.commit().await?;
+    Ok((ticket, key))
+}
+
+/// 32 random bytes.
+///
+/// # Errors
+/// [`StoreError::Damaged`] when the system gives none.
+pub fn random_secret() -> Result<[u8; 32]> {
+    let mut secret = [0_u8; 32];
+    getrandom::fill(&mut secret).map_err(|_| StoreError::Damaged("the system gives no random bytes"))?;
+    Ok(secret)
 }
 
 async fn forget_ticket(store: &Store, ticket: &[u8; 32]) -> Result<()> {
@@ -346,6 +361,20 @@ async fn pending(
 pub async fn stored(session: &mut Session, project: ProjectId, sha256: &[u8; 32]) -> Result<Option<BlobRow>> {
     let found = by_hash(session, project, BlobKind::File, sha256).await?;
     Ok(found.filter(|(_, is_live)| *is_live).map(|(blob, _)| blob))
+}
+
+/// Content of the project by its hash, whether rows refer to it or it waits for
+/// one. Only for callers who know that its bytes have arrived.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn arrived(
+    session: &mut Session,
+    project: ProjectId,
+    sha256: &[u8; 32],
+) -> Result<Option<BlobRow>> {
+    let found = by_hash(session, project, BlobKind::File, sha256).await?;
+    Ok(found.map(|(blob, _)| blob))
 }
 
 /// Which of these hashes are of content that rows of the project refer to.

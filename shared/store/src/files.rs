@@ -151,7 +151,7 @@ statements! {
     /// Whether an attempt has another trace already. ix: files_of_execution
     OTHER_TRACE = "SELECT 1 FROM files WHERE project_id = $1 AND execution_id = $2 AND kind = 'trace' AND repetition = $3 AND retry = $4 AND blob_id <> $5";
     /// Files of an attempt. ix: files_of_execution
-    OF_ATTEMPT = "SELECT kind, name, blob_id FROM files WHERE project_id = $1 AND execution_id = $2 AND repetition = $3 AND retry = $4";
+    OF_ATTEMPT = "SELECT id, kind, name, blob_id FROM files WHERE project_id = $1 AND execution_id = $2 AND repetition = $3 AND retry = $4";
     /// Files of a run by kind. ix: files_of_run
     SIZES_OF_RUN = "SELECT kind, COUNT(*), CAST(SUM(size) AS BIGINT) FROM files WHERE project_id = $1 AND run_id = $2 GROUP BY kind ORDER BY kind";
 }
@@ -341,6 +341,8 @@ pub async fn newest_of(
 /// A file that an attempt has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldFile {
+    /// Id.
+    pub id: FileId,
     /// Kind.
     pub kind: FileKind,
     /// Name the test gave it.
@@ -363,8 +365,9 @@ pub async fn of_attempt(
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
+            let id = FileId(r.int()?);
             let kind = FileKind::parse(&r.text()?).ok_or(StoreError::Damaged("an unknown kind of file"))?;
-            Ok(HeldFile { kind, name: r.text()?, blob: BlobId(r.int()?) })
+            Ok(HeldFile { id, kind, name: r.text()?, blob: BlobId(r.int()?) })
         })
         .collect()
 }

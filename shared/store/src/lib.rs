@@ -56,6 +56,7 @@ pub mod test_cases;
 pub mod test_functions;
 pub mod unclaimed;
 pub mod upkeep;
+pub mod upload_tickets;
 
 use std::sync::Arc;
 

@@ -78,7 +78,7 @@ impl Objects {
                 .with_allow_http(endpoint.starts_with("http://"))
                 .with_virtual_hosted_style_request(false)
         };
-        // What streams objects also signs addresses, unless browsers reach the bucket elsewhere.
+        // What streams objects also signs addresses, unless clients reach the bucket elsewhere.
         let mut signer = None;
         let [store, streams]: [Arc<dyn ObjectStore>; 2] = match url.scheme() {
             "s3" => {
@@ -158,6 +158,15 @@ impl Objects {
     /// [`StoreError::Storage`] when the store refuses.
     pub async fn rename(&self, from: &str, to: &str) -> Result<()> {
         Ok(self.store.rename(&path(from)?, &path(to)?).await?)
+    }
+
+    /// Copies an object; an existing object under the new key is replaced.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when the store refuses or the object is not there.
+    #[boxed]
+    pub async fn copy(&self, from: &str, to: &str) -> Result<()> {
+        Ok(self.store.copy(&path(from)?, &path(to)?).await?)
     }
 
     /// Deletes an object; one that is not there counts as deleted.
@@ -324,6 +333,19 @@ impl Objects {
     }
 }
 
+impl Objects {
+    /// An address to which anybody writes one object for some time; `None` when
+    /// the store gives out none.
+    ///
+    /// # Errors
+    /// [`StoreError::Storage`] when there are no credentials to sign with.
+    pub async fn signed_put(&self, key: &str, lifetime: Duration) -> Result<Option<Url>> {
+        let Some(Signer { bucket, prefix, .. }) = &self.signer else { return Ok(None) };
+        let key = if prefix.is_empty() { path(key)? } else { path(&format!("{prefix}/{key}"))? };
+        Ok(Some(bucket.signed_url(Method::PUT, &key, lifetime).await?))
+    }
+}
+
 /// How long a bucket may be silent: letting go of what failed may take as long again, and
 /// clients wait half a minute for an answer. How long one answer of it may take altogether:
 /// as long as it goes on, because whoever reads a large object may be slow.
@@ -346,6 +368,9 @@ pub struct Cleared {
 
 /// Size of the parts of a large object; the least that buckets accept.
 const PART_BYTES: usize = 5 * 1024 * 1024;
+
+/// The memory that an [`ObjectWriter`] takes, bytes.
+pub const WRITER_BYTES: u64 = 2 * PART_BYTES as u64;
 
 /// An object being written. Small ones are put at once, large ones go in parts,
 /// so memory stays at two parts whatever the size. The object is visible only

@@ -105,6 +105,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::test_cases::carrying::STATEMENTS,
     crate::test_functions::STATEMENTS,
     crate::unclaimed::STATEMENTS,
+    crate::upload_tickets::STATEMENTS,
     crate::upkeep::STATEMENTS,
 ];
 

@@ -37,7 +37,7 @@ async fn a_run_is_fed_watched_and_finished_by_functions() {
     )
     .await
     .unwrap();
-    assert_eq!(opened["limits"]["requestMaxBytes"], 6 * 1024 * 1024);
+    assert_eq!(opened["limits"]["requestMaxBytes"], 4 * 1024 * 1024);
     let (run, token) = (&opened["runId"], &opened["streamToken"]);
     let events = json!({ "streamToken": token, "testCases": [
         { "type": "begin", "title": "pays", "location": "tests/pay.spec.ts:9:5" },

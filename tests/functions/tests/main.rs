@@ -3,6 +3,7 @@
 mod access;
 mod guessing;
 mod large_files;
+mod large_uploads;
 mod live;
 mod refusals;
 mod routes;

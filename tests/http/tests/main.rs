@@ -19,6 +19,7 @@ mod deletion;
 mod demo;
 mod detail_pages;
 mod diagnosis;
+mod direct_uploads;
 mod documents;
 mod explain;
 mod export;

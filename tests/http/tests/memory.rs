@@ -106,6 +106,33 @@ async fn a_file_that_passes_through_takes_no_more_memory_than_a_small_one() {
     assert!(downloaded - before < EXTRA_BYTES, "the download took {} MiB", (downloaded - before) / MIB);
 }
 
+#[tokio::test]
+async fn a_planned_file_is_received_and_committed_within_the_same_memory() {
+    let (_database, mut runner) = service().await;
+    let client = runner.client().clone();
+    let failed = run("large", "failed", vec![attempt("pays", "failed", 0)]);
+    let run = client.post_json("/api/test-runs/submit", &failed).await.expect("a run")["runId"].clone();
+    let sha256 =
+        hex::encode(pieces().fold(Sha256::new(), |hasher, piece| hasher.chain_update(piece)).finalize());
+    let file = json!({ "sha256": sha256, "size": TRACE_BYTES, "kind": "trace" });
+    let plan = json!({ "projectName": "large", "runId": run, "files": [file] });
+    let plan = client.post_json("/api/uploads/plan", &plan).await.expect("a plan");
+    let upload = &plan["files"][0]["upload"];
+    let before = runner.process().peak_bytes().expect("memory");
+    let body = Body::wrap_stream(stream::iter(pieces().map(Ok::<Bytes, std::io::Error>)));
+    let put = client.request(Method::PUT, upload["url"].as_str().expect("an address")).body(body);
+    Answer::of(put).await.expect("an answer").success().expect("received");
+    let link = json!({ "type": "trace", "testCase": {
+        "title": "pays", "location": "tests/shop.spec.ts:7:5", "retries": 0, "suitePath": ["Shop"],
+    } });
+    let item = json!({ "sha256": sha256, "kind": "trace", "ticket": upload["ticket"], "link": link });
+    let commit = json!({ "projectName": "large", "runId": run, "items": [item] });
+    let commit = client.post_json("/api/uploads/commit", &commit).await.expect("committed");
+    assert_eq!(commit["items"][0]["status"], "linked", "{commit}");
+    let took = runner.process().peak_bytes().expect("memory") - before;
+    assert!(took < EXTRA_BYTES, "the upload took {} MiB", took / MIB);
+}
+
 /// A picture of 49 megapixels in four colours, all of one.
 fn large_picture() -> Vec<u8> {
     const SIDE: u32 = 7_000;

@@ -34,7 +34,7 @@ pub use lambda::Function;
 pub use model_server::{ModelServer, Play};
 pub use process::{Process, Runner};
 pub use provider::Provider;
-pub use s3::{ObjectRead, S3Server};
+pub use s3::{BucketFault, ObjectRead, S3Server};
 pub use service::{Service, for_each_service};
 pub use smtp::{Encryption, MailServer, ReceivedMail};
 

@@ -5,8 +5,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
+use axum::body::Body;
+use futures::StreamExt as _;
 use http::header::RANGE;
-use http::{Method, Request};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -32,12 +34,30 @@ pub struct ObjectRead {
     pub range: Option<String>,
 }
 
+/// How the server fails one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BucketFault {
+    /// It answers 503.
+    Unavailable,
+    /// It closes the connection after so many bytes of the answer's body.
+    CutAfter(usize),
+}
+
+#[derive(Debug)]
+struct PlannedFault {
+    method: Method,
+    path_part: String,
+    fault: BucketFault,
+    left: usize,
+}
+
 /// A running S3 server with one bucket. Dropping it ends it.
 #[derive(Debug)]
 pub struct S3Server {
     endpoint: String,
     folder: TempDir,
     reads: Arc<Mutex<Vec<ObjectRead>>>,
+    faults: Arc<Mutex<Vec<PlannedFault>>>,
     accepting: JoinHandle<()>,
 }
 
@@ -55,9 +75,10 @@ impl S3Server {
         service.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let endpoint = format!("http://{}", listener.local_addr()?);
-        let reads = Arc::default();
-        let accepting = tokio::spawn(accept(listener, service.build(), Arc::clone(&reads)));
-        Ok(Self { endpoint, folder, reads, accepting })
+        let (reads, faults) = (Arc::default(), Arc::default());
+        let accepting =
+            tokio::spawn(accept(listener, service.build(), Arc::clone(&reads), Arc::clone(&faults)));
+        Ok(Self { endpoint, folder, reads, faults, accepting })
     }
 
     /// Its address.
@@ -84,6 +105,17 @@ impl S3Server {
     #[must_use]
     pub fn reads(&self) -> Vec<ObjectRead> {
         std::mem::take(&mut locked(&self.reads))
+    }
+
+    /// Fails the next `times` requests of a method whose path holds `path_part`.
+    pub fn fail(&self, method: Method, path_part: &str, times: usize, fault: BucketFault) {
+        let planned = PlannedFault { method, path_part: path_part.to_owned(), fault, left: times };
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(planned);
+    }
+
+    /// Forgets the faults that are planned.
+    pub fn heal(&self) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Keys of the bucket, sorted.
@@ -128,12 +160,62 @@ fn note(reads: &Mutex<Vec<ObjectRead>>, request: &Request<Incoming>) {
     locked(reads).push(ObjectRead { path: request.uri().path().to_owned(), range });
 }
 
-async fn accept(listener: TcpListener, service: S3Service, reads: Arc<Mutex<Vec<ObjectRead>>>) {
+/// The fault that is planned for a request.
+fn fault_of(faults: &Mutex<Vec<PlannedFault>>, request: &Request<Incoming>) -> Option<BucketFault> {
+    let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = request.uri().path();
+    let is_meant = |planned: &&mut PlannedFault| {
+        planned.left > 0 && planned.method == *request.method() && path.contains(&planned.path_part)
+    };
+    let planned = faults.iter_mut().find(is_meant)?;
+    planned.left -= 1;
+    Some(planned.fault)
+}
+
+/// The answer as far as a fault lets it through.
+fn failed(answer: Response<Body>, fault: BucketFault) -> Response<Body> {
+    match fault {
+        BucketFault::Unavailable => {
+            let mut refused = Response::new(Body::empty());
+            *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            refused
+        }
+        BucketFault::CutAfter(bytes) => answer.map(|body| {
+            let mut left = bytes;
+            Body::from_stream(body.into_data_stream().map(move |chunk| {
+                let mut chunk = chunk.map_err(std::io::Error::other)?;
+                if left == 0 {
+                    return Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+                }
+                chunk.truncate(left);
+                left -= chunk.len();
+                Ok(chunk)
+            }))
+        }),
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    service: S3Service,
+    reads: Arc<Mutex<Vec<ObjectRead>>>,
+    faults: Arc<Mutex<Vec<PlannedFault>>>,
+) {
     while let Ok((stream, _)) = listener.accept().await {
-        let (service, reads) = (service.clone(), Arc::clone(&reads));
+        let (service, reads, faults) = (service.clone(), Arc::clone(&reads), Arc::clone(&faults));
         let noting = service_fn(move |request| {
             note(&reads, &request);
-            Service::call(&service, request)
+            let fault = fault_of(&faults, &request);
+            let answered = Service::call(&service, request);
+            async move {
+                answered.await.map(|answer| {
+                    let answer = answer.map(Body::new);
+                    match fault {
+                        Some(fault) => failed(answer, fault),
+                        None => answer,
+                    }
+                })
+            }
         });
         tokio::spawn(async move {
             // A connection that breaks is the client's to notice.

@@ -103,6 +103,11 @@ pub enum Access {
     RunToken,
     /// Signed-in callers of these roles, or a token of the run, which the handler checks.
     RolesOrRunToken(Roles),
+    /// A token of the run in the body, beside which accounts do not count; without one, signed-in callers of these roles.
+    /// The handler asks for either.
+    BodyTokenOrRoles(Roles),
+    /// The upload ticket in the path opens what it names.
+    Ticket,
     /// The schedule, which signs its calls; the handler checks the signature.
     System,
 }
@@ -152,6 +157,8 @@ impl Route {
             RouteId::SubmitRun
                 | RouteId::UploadRun
                 | RouteId::CheckTraces
+                | RouteId::PlanUploads
+                | RouteId::CommitUploads
                 | RouteId::SetupRun
                 | RouteId::StartRun
         );
@@ -326,6 +333,16 @@ impl Row {
     const fn or_run_token(mut self) -> Self {
         self.access = Access::RolesOrRunToken(Roles::ALL);
         self.of(Entity::Run)
+    }
+
+    const fn body_token_or_reporting(mut self) -> Self {
+        self.access = Access::BodyTokenOrRoles(Roles::REPORTING);
+        self
+    }
+
+    const fn ticket(mut self) -> Self {
+        self.access = Access::Ticket;
+        self
     }
 
     const fn run_token(mut self) -> Self {

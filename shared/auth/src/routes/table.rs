@@ -138,6 +138,15 @@ routes! {
     CheckTraces => post("/api/traces/check").reporting().ingest().body(BodyLimit::Fixed(16 * 1024 * KIB))
         .listed().changes_nothing();
 
+    /// Tickets for files that are sent one by one.
+    PlanUploads => post("/api/uploads/plan").body_token_or_reporting().ingest()
+        .body(BodyLimit::Fixed(16 * 1024 * KIB)).project(ProjectSource::FromBody(&["runId", "projectName"]));
+    /// The bytes of one planned file.
+    ReceiveUpload => put("/api/uploads/{ticket}").ticket().body(BodyLimit::Upload);
+    /// Files that were sent become those of a run.
+    CommitUploads => post("/api/uploads/commit").body_token_or_reporting().ingest()
+        .body(BodyLimit::Fixed(16 * 1024 * KIB)).project(ProjectSource::FromBody(&["runId", "projectName"]));
+
     /// Code for a step that is written in words.
     StepResolution => post("/api/ai/step-resolution").reporting().changes_nothing();
 

@@ -41,6 +41,27 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// Requires an account of these roles where the body holds no token of a run.
+    ///
+    /// # Errors
+    /// 401 and 403, as on a route that is open to accounts alone.
+    pub async fn require_account(
+        &self,
+        state: &AppState,
+        route: RouteId,
+        headers: &HeaderMap,
+    ) -> Result<(), ApiError> {
+        let route = route.route();
+        if self.0.role().is_none() {
+            // Says why the credential did not count, if there was one.
+            let named = state.gate().effective_origin(headers);
+            recognise::account(state, route, headers, named.as_ref()).await?;
+        }
+        Ok(self.0.admit_account(route)?)
+    }
+}
+
 impl Deref for Caller {
     type Target = Identity;
 

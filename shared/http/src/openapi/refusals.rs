@@ -147,8 +147,11 @@ fn codes(operation: &Operation, route: &Route) -> BTreeMap<u16, Codes> {
 
 /// What its row says about who may call it.
 fn access(route: &Route, add: &mut impl FnMut(u16, &[&str])) {
-    let is_for_accounts = matches!(route.access, Access::Roles(_) | Access::RolesOrRunToken(_));
-    if let Access::Roles(roles) | Access::RolesOrRunToken(roles) = route.access {
+    let is_for_accounts =
+        matches!(route.access, Access::Roles(_) | Access::RolesOrRunToken(_) | Access::BodyTokenOrRoles(_));
+    if let Access::Roles(roles) | Access::RolesOrRunToken(roles) | Access::BodyTokenOrRoles(roles) =
+        route.access
+    {
         // Two keys at once; and wrong keys are counted.
         add(400, &["invalid_header"]);
         add(401, &[]);
@@ -158,7 +161,7 @@ fn access(route: &Route, add: &mut impl FnMut(u16, &[&str])) {
             add(403, &["insufficient_role"]);
         }
     }
-    if matches!(route.access, Access::RunToken | Access::RolesOrRunToken(_)) {
+    if matches!(route.access, Access::RunToken | Access::RolesOrRunToken(_) | Access::BodyTokenOrRoles(_)) {
         add(401, &["missing_token"]);
         if is_for_accounts {
             add(401, &["authentication_required", "invalid_api_key"]);

@@ -2,7 +2,7 @@
 //! their link to it.
 
 use callboard_auth::scope::Scope;
-use callboard_domain::ids::{ExecutionId, RunId};
+use callboard_domain::ids::{ExecutionId, FileId, ProjectId, RunId, SlotId};
 use callboard_domain::ingest::{CaseRef, MAX_ATTACHMENTS};
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::{self, BlobRow, StagedBlob};
@@ -10,13 +10,14 @@ use callboard_store::executions::{self, RunPlace};
 use callboard_store::files::{self, FileKind, HeldFile};
 use callboard_store::runs::tokens::TokenKind;
 use callboard_store::runs::{self, slots};
-use callboard_store::{boxed, projects, test_cases};
+use callboard_store::{boxed, jobs, projects, test_cases};
 
-use crate::apply::attachments::{PublishedFile, link_all, lock_contents};
+use crate::apply::attachments::{Linked, PublishedFile, link_all, lock_contents};
 use crate::apply::pending;
 use crate::receive::attachment_matching::{Chosen, Sent, choose};
-use crate::receive::files::{IncomingFile, publish};
+use crate::receive::files::{FileKindHint, IncomingFile, StoredFile, publish, publish_stored};
 use crate::stage::run_token::{self, Bearer};
+use crate::transaction::follow_up::Recompute;
 use crate::transaction::run_events;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, Entity, QueryError, Result};
@@ -46,6 +47,8 @@ pub struct CaseFilesTaken {
     pub attachments: i64,
     /// Attachments beyond what an attempt may have.
     pub surplus: usize,
+    /// The file, where one was sent and there was room for it.
+    pub file: Option<FileId>,
 }
 
 impl CaseFiles {
@@ -130,7 +133,7 @@ pub async fn case_files(
             return Err(error);
         }
     };
-    let project = found.bearer.project;
+    let project = found.place.project;
     let CaseFiles { trace, mut attachments, .. } = files;
     let rest = attachments.split_off(MAX_ATTACHMENTS.min(attachments.len()));
     let surplus = rest.len();
@@ -144,9 +147,20 @@ pub async fn case_files(
     for file in trace.into_iter().chain(attachments) {
         published.push(publish(ctx, project, file, now).await?);
     }
+    link_again(ctx, &mut found, published, surplus, now).await
+}
+
+/// [`link`], repeated while the transaction gives way to others.
+async fn link_again(
+    ctx: &Context,
+    found: &mut Found,
+    published: Vec<PublishedFile>,
+    surplus: usize,
+    now: Timestamp,
+) -> Result<CaseFilesTaken> {
     let mut attempt = 1;
     loop {
-        match link(ctx, &mut found, published.clone(), surplus, now).await {
+        match link(ctx, found, published.clone(), surplus, now).await {
             Err(QueryError::Store(error)) if error.is_conflict() && attempt < retry::ATTEMPTS => {
                 tracing::info!(%error, attempt, "a transaction gave way to another and is repeated");
                 attempt += 1;
@@ -159,7 +173,7 @@ pub async fn case_files(
 /// Links files that are published, in one transaction.
 async fn link(
     ctx: &Context,
-    Found { bearer, place, chosen, sent, .. }: &mut Found,
+    Found { sender, place, chosen, sent, .. }: &mut Found,
     published: Vec<PublishedFile>,
     surplus: usize,
     now: Timestamp,
@@ -177,7 +191,9 @@ async fn link(
         *chosen = chosen_of(ctx, *place, sent, None).await?;
         choices += 1;
     };
-    locked.resume_client(bearer.slot, now)?;
+    if let Sender::Client(slot) = *sender {
+        locked.resume_client(slot, now)?;
+    }
     let (row, case) = (&chosen.row, &sent.case);
     let attempt = (chosen.repetition, i64::from(case.retry));
     // Under the lock, so that calls at the same time do not both take the last places.
@@ -187,13 +203,28 @@ async fn link(
     let surplus = surplus + sent_files - published.len();
     lock_contents(&mut session, project, &published.iter().collect::<Vec<_>>()).await?;
     let linked = link_all(&mut session, *place, row.id, attempt, &published, now).await?;
+    let mut file = None;
+    if let [only] = &published[..] {
+        let held = files::of_attempt(&mut session, project, row.id, attempt).await?;
+        let is_it = |held: &&HeldFile| held.blob == only.blob.id && held.name == only.name;
+        file = held.iter().find(is_it).map(|held| held.id);
+    }
     if linked.traces + linked.others > 0 {
         let (title, location) = (&case.title, &case.location);
         locked.note(run_events::case_files(row, title, location, linked.traces, linked.others));
     }
-    locked.recompute_status(now, None, &ctx.patience);
+    match sender {
+        Sender::Client(_) => locked.recompute_status(now, None, &ctx.patience),
+        // Files that follow the end of a run: what was decided about its files then is decided for these.
+        Sender::Account if locked.run.status.is_final() && linked != Linked::default() => {
+            let recompute = Recompute { project, run };
+            let key = recompute.key(locked.run.version);
+            jobs::enqueue(&mut session, &key, Some(project), &recompute, now).await?;
+        }
+        Sender::Account => {}
+    }
     locked.close(session, now).await?;
-    Ok(CaseFilesTaken { execution: row.id, traces: linked.traces, attachments: linked.others, surplus })
+    Ok(CaseFilesTaken { execution: row.id, traces: linked.traces, attachments: linked.others, surplus, file })
 }
 
 /// The files that an attempt has or has room for. Bytes of the others are let go
@@ -224,8 +255,17 @@ const fn is_trace(kind: FileKind) -> bool {
 /// How often an attempt is chosen while others link files to the same test.
 const MOST_CHOICES: u32 = 16;
 
+/// Who sends files of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// A client of the run, which goes on by that.
+    Client(SlotId),
+    /// An account. Whether the run goes on does not depend on it, and it may be over.
+    Account,
+}
+
 struct Found {
-    bearer: Bearer,
+    sender: Sender,
     place: RunPlace,
     chosen: Chosen,
     sent: Sent,
@@ -246,13 +286,8 @@ async fn find(
     let project = bearer.project;
     bearer.refuse_early()?;
     drop(session);
-    pending::apply_pending_for_run(ctx, project, run).await?;
-    let mut session = ctx.store.db().read().await?;
-    let row = runs::get(&mut session, project, run).await?;
-    let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
-    let place = RunPlace { project, run, day: row.order_at.day(), lane_id: row.lane_id };
+    let place = place_of(ctx, project, run).await?;
     // Objects may have to be read to tell which is meant; no connection waits for them.
-    drop(session);
     let trace = files.trace.as_ref().map(|trace| &trace.staged);
     let mut sent = Sent {
         case: files.case.clone(),
@@ -275,7 +310,106 @@ async fn find(
         }
         _ => None,
     };
-    Ok(Found { bearer, place, chosen, sent, trace })
+    Ok(Found { sender: Sender::Client(bearer.slot), place, chosen, sent, trace })
+}
+
+/// Where a run lies, with all results that have come.
+pub(crate) async fn place_of(ctx: &Context, project: ProjectId, run: RunId) -> Result<RunPlace> {
+    pending::apply_pending_for_run(ctx, project, run).await?;
+    let mut session = ctx.store.db().read().await?;
+    let row = runs::get(&mut session, project, run).await?;
+    let row = row.ok_or_else(|| QueryError::not_found(Entity::Run, run))?;
+    Ok(RunPlace { project, run, day: row.order_at.day(), lane_id: row.lane_id })
+}
+
+/// One file of an attempt that was uploaded on its own.
+#[derive(Debug, Clone)]
+pub(crate) struct UploadedFile {
+    /// The attempt.
+    pub(crate) case: CaseRef,
+    /// A trace, or an attachment.
+    pub(crate) hint: FileKindHint,
+    /// Name the test gave it.
+    pub(crate) name: String,
+    /// Type the client told.
+    pub(crate) content_type: String,
+    /// Name of the client's file.
+    pub(crate) original_name: Option<String>,
+    /// SHA-256 of its bytes.
+    pub(crate) sha256: [u8; 32],
+}
+
+impl UploadedFile {
+    fn sent(&self) -> Sent {
+        let is_trace = self.hint == FileKindHint::Trace;
+        let attachment = (!is_trace).then(|| (self.name.clone(), self.sha256));
+        Sent {
+            case: self.case.clone(),
+            has_trace: is_trace,
+            trace_hash: is_trace.then_some(self.sha256),
+            attachments: attachment.into_iter().collect(),
+            recording: None,
+        }
+    }
+}
+
+/// Where the bytes of an uploaded file are.
+#[derive(Debug)]
+pub(crate) enum UploadedBytes {
+    /// Staged and verified.
+    Staged(StagedBlob),
+    /// Stored before.
+    Stored(BlobRow),
+}
+
+/// Whether the attempt of an uploaded file is stored, as far as that can be told
+/// without its bytes.
+pub(crate) async fn has_attempt(ctx: &Context, place: RunPlace, file: &UploadedFile) -> Result<bool> {
+    match chosen_of(ctx, place, &mut file.sent(), None).await {
+        Ok(_) => Ok(true),
+        Err(QueryError::CaseNotFound) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Links an uploaded file to its attempt. Staged bytes of one that cannot be
+/// linked are let go of.
+#[boxed]
+pub(crate) async fn link_uploaded(
+    ctx: &Context,
+    place: RunPlace,
+    sender: Sender,
+    file: UploadedFile,
+    bytes: UploadedBytes,
+    now: Timestamp,
+) -> Result<CaseFilesTaken> {
+    let mut sent = file.sent();
+    let trace = match &bytes {
+        UploadedBytes::Staged(staged) if file.hint == FileKindHint::Trace => Some(staged),
+        _ => None,
+    };
+    let chosen = match (chosen_of(ctx, place, &mut sent, trace).await, bytes) {
+        (Ok(chosen), bytes) => (chosen, bytes),
+        (Err(error), UploadedBytes::Staged(staged)) => {
+            discard(ctx, staged).await;
+            return Err(error);
+        }
+        (Err(error), UploadedBytes::Stored(_)) => return Err(error),
+    };
+    let (chosen, bytes) = chosen;
+    let UploadedFile { hint, name, content_type, original_name, .. } = file;
+    let published = match bytes {
+        UploadedBytes::Staged(staged) => {
+            let file = IncomingFile { entry: 0, hint, name, content_type, original_name, staged };
+            publish(ctx, place.project, file, now).await?
+        }
+        UploadedBytes::Stored(blob) => {
+            let file = StoredFile { hint, name, content_type, original_name, blob };
+            publish_stored(ctx, place.project, file).await?
+        }
+    };
+    let mut found = Found { sender, place, chosen, sent, trace: None };
+    link_again(ctx, &mut found, vec![published], 0, now).await
 }
 
 /// The attempt that is meant.

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
-use callboard_store::blobs::StagedBlob;
+use callboard_store::blobs::content::Content;
+use callboard_store::blobs::{BlobRow, StagedBlob};
 use callboard_store::files::{Dimensions, FileKind};
 
 use crate::apply::attachments::PublishedFile;
@@ -35,6 +36,9 @@ pub enum FileKindHint {
     Attachment,
 }
 
+/// Bytes of a file that are read to recognise its type.
+const HEAD_BYTES: u64 = 4096;
+
 /// Puts the bytes of a file under their final key.
 pub(crate) async fn publish(
     ctx: &Context,
@@ -64,6 +68,45 @@ pub(crate) async fn publish(
         dimensions,
         blob,
     })
+}
+
+/// A file whose bytes are content of the project already.
+pub(crate) struct StoredFile {
+    /// What the client called it: a trace, or an attachment.
+    pub(crate) hint: FileKindHint,
+    /// Name the test gave it.
+    pub(crate) name: String,
+    /// Type the client told.
+    pub(crate) content_type: String,
+    /// Name of the client's file.
+    pub(crate) original_name: Option<String>,
+    /// The content.
+    pub(crate) blob: BlobRow,
+}
+
+/// [`publish`] for bytes that need not be moved; their first ones are read.
+pub(crate) async fn publish_stored(
+    ctx: &Context,
+    project: ProjectId,
+    file: StoredFile,
+) -> Result<PublishedFile> {
+    let StoredFile { hint, name, content_type: told, original_name, blob } = file;
+    let head = match blob.size {
+        0 => Bytes::new(),
+        size => {
+            let content = Content::of(&mut ctx.store.db().read().await?, project, blob.id).await?;
+            content.read(&ctx.store, 0..size.min(HEAD_BYTES)).await?
+        }
+    };
+    let file_name = original_name.as_deref().unwrap_or(&name);
+    let content_type = recognise(&head, file_name, &told);
+    let kind = match hint {
+        FileKindHint::Trace => FileKind::Trace,
+        FileKindHint::Attachment => kind_of(&content_type, file_name, &told),
+    };
+    let dimensions = (kind == FileKind::Screenshot).then(|| dimensions(&head)).flatten();
+    let size = blob.size;
+    Ok(PublishedFile { entry: 0, kind, name, content_type, original_name, size, dimensions, blob })
 }
 
 /// How wide and high a picture is by its head; `None` where the head does not

@@ -12,4 +12,5 @@ pub(crate) mod run_start;
 pub(crate) mod streaming;
 pub(crate) mod submission;
 pub(crate) mod trace_browser;
+pub(crate) mod uploads;
 pub(crate) mod write_coalescer;

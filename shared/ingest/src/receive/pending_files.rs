@@ -25,11 +25,20 @@ pub async fn files_are_coming(
     run: RunId,
     now: Timestamp,
 ) -> Result<()> {
+    touch_waiting(ctx, (project.get(), run), now).await
+}
+
+/// [`files_are_coming`] for whoever sends them.
+pub(crate) async fn touch_waiting(
+    ctx: &Context,
+    (project, run): (ProjectId, RunId),
+    now: Timestamp,
+) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
-    runs::touch(&mut session, project.get(), run, now).await?;
-    let slots = slots::of_run(&mut session, project.get(), run).await?;
+    runs::touch(&mut session, project, run, now).await?;
+    let slots = slots::of_run(&mut session, project, run).await?;
     if let Some(oldest) = slots.iter().find(|row| row.slot.waiting) {
-        slots::touch(&mut session, project.get(), oldest.id, now).await?;
+        slots::touch(&mut session, project, oldest.id, now).await?;
     }
     Ok(session.commit().await?)
 }
@@ -64,7 +73,17 @@ pub async fn files_have_come(
     of: Option<SlotId>,
     now: Timestamp,
 ) -> Result<RunStatus> {
-    repeated(|| end_wait(ctx, (project.get(), run), of, now)).await
+    end_wait_of(ctx, (project.get(), run), of, now).await
+}
+
+/// [`files_have_come`] for a client of the run.
+pub(crate) async fn end_wait_of(
+    ctx: &Context,
+    run: (ProjectId, RunId),
+    of: Option<SlotId>,
+    now: Timestamp,
+) -> Result<RunStatus> {
+    repeated(|| end_wait(ctx, run, of, now)).await
 }
 
 async fn end_wait(

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 use self::report_job::UnpackReport;
 use self::unpacking::{Contents, Entry, Next, Unpacked, copy, unpack};
 use crate::complete::expiry::date_run;
-use crate::receive::pending_files::files_are_coming;
+use crate::receive::pending_files::touch_waiting;
 use crate::transaction::run_transaction::LockedRun;
 use crate::{Context, Result};
 use callboard_core::retry::repeated;
@@ -101,7 +101,7 @@ impl IncomingReport {
     /// [`crate::QueryError::Store`].
     #[boxed]
     pub async fn is_stored(&self, ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> Result<bool> {
-        Ok(stored(ctx, project, run, &self.kind, &self.staged).await?.is_some())
+        Ok(stored(ctx, project.get(), run, &self.kind, &self.staged).await?.is_some())
     }
 }
 
@@ -135,6 +135,29 @@ pub async fn attach_report(
     ends_wait: bool,
     now: Timestamp,
 ) -> Result<ReportOutcome> {
+    attach(ctx, (project.get(), run), report, at_once, ends_wait, now).await
+}
+
+/// [`attach_report`] for an archive that was uploaded on its own; no wait ends.
+pub(crate) async fn attach_uploaded_report(
+    ctx: &Context,
+    run: (ProjectId, RunId),
+    report: IncomingReport,
+    at_once: &mut AtOnce,
+    now: Timestamp,
+) -> Result<ReportOutcome> {
+    attach(ctx, run, report, at_once, false, now).await
+}
+
+#[boxed]
+async fn attach(
+    ctx: &Context,
+    (project, run): (ProjectId, RunId),
+    report: IncomingReport,
+    at_once: &mut AtOnce,
+    ends_wait: bool,
+    now: Timestamp,
+) -> Result<ReportOutcome> {
     let IncomingReport { kind, label, file_name, staged } = report;
     let label = label.filter(|label| !label.trim().is_empty()).unwrap_or_else(|| default_label(&kind));
     let label: String = label.trim().chars().take(MAX_LABEL_CHARS).collect();
@@ -146,7 +169,7 @@ pub async fn attach_report(
         }
         let mut session = ctx.store.db().begin().await?;
         let (sha256, now) = (&staged.sha256, clock.now());
-        let begun = reports::begin(&mut session, project.get(), run, &kind, &label, sha256, now).await?;
+        let begun = reports::begin(&mut session, project, run, &kind, &label, sha256, now).await?;
         session.commit().await?;
         if let Some(begun) = begun {
             break begun;
@@ -179,13 +202,13 @@ pub async fn attach_report(
 /// The report that the run has from an archive.
 async fn stored(
     ctx: &Context,
-    project: Authorized<ProjectId>,
+    project: ProjectId,
     run: RunId,
     kind: &str,
     staged: &StagedBlob,
 ) -> Result<Option<ReportRow>> {
     let mut session = ctx.store.db().read().await?;
-    Ok(reports::by_archive(&mut session, project.get(), run, kind, &staged.sha256).await?)
+    Ok(reports::by_archive(&mut session, project, run, kind, &staged.sha256).await?)
 }
 
 async fn let_go(ctx: &Context, staged: StagedBlob) {
@@ -210,7 +233,7 @@ impl RunningClock {
 /// An upload that stores a report.
 struct Upload<'u> {
     ctx: &'u Context,
-    project: Authorized<ProjectId>,
+    project: ProjectId,
     run: RunId,
     begun: BegunReport,
     clock: RunningClock,
@@ -236,7 +259,7 @@ impl Upload<'_> {
     /// Puts the archive where its job finds it.
     async fn keep_archive(&self, staged: StagedBlob) -> Result<()> {
         let mut session = self.ctx.store.db().begin().await?;
-        reports::announce_archive(&mut session, self.project.get(), &self.begun, self.clock.now()).await?;
+        reports::announce_archive(&mut session, self.project, &self.begun, self.clock.now()).await?;
         session.commit().await?;
         let key = self.begun.archive_key();
         self.held(async { Ok(staged.move_to(&self.ctx.store, &key).await?) }).await
@@ -250,7 +273,7 @@ impl Upload<'_> {
         unpacked: &Unpacked,
         ends_wait: bool,
     ) -> Result<std::result::Result<ReportRow, String>> {
-        let (ctx, project, run, begun) = (self.ctx, self.project.get(), self.run, &self.begun);
+        let (ctx, project, run, begun) = (self.ctx, self.project, self.run, &self.begun);
         let now = self.clock.now();
         let mut session = ctx.store.db().begin().await?;
         // A run that was deleted meanwhile takes nothing more.
@@ -329,9 +352,9 @@ impl Upload<'_> {
     async fn hold(&self) -> Result<bool> {
         let (project, now) = (self.project, self.clock.now());
         let mut session = self.ctx.store.db().begin().await?;
-        let is_own = reports::hold(&mut session, project.get(), self.begun.id, now).await?;
+        let is_own = reports::hold(&mut session, project, self.begun.id, now).await?;
         session.commit().await?;
-        files_are_coming(self.ctx, project, self.run, now).await?;
+        touch_waiting(self.ctx, (project, self.run), now).await?;
         Ok(is_own)
     }
 
@@ -339,7 +362,7 @@ impl Upload<'_> {
     async fn give_up(&self) {
         let forgotten = async {
             let mut session = self.ctx.store.db().begin().await?;
-            reports::discard(&mut session, self.project.get(), &self.begun, self.clock.now()).await?;
+            reports::discard(&mut session, self.project, &self.begun, self.clock.now()).await?;
             session.commit().await
         };
         if let Err(error) = forgotten.await {

@@ -30,6 +30,10 @@ pub use reader::{ConfigError, ConfigErrors};
 /// (`EX_CONFIG` of sysexits.h).
 pub const EXIT_CONFIG: i32 = 78;
 
+/// What reaches a function of one body. The platform takes events of 6 MB, in which binary bodies are base64 and a
+/// third longer, beside headers and the rest.
+const FUNCTION_REQUEST_BYTES: u64 = 4 * 1024 * 1024;
+
 /// Where this process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
@@ -88,6 +92,8 @@ pub struct Config {
     pub s3_endpoint: Option<String>,
     /// Endpoint of it that browsers reach.
     pub s3_public_endpoint: Option<String>,
+    /// Whether clients write planned files to the bucket themselves.
+    pub uploads_direct: bool,
     /// Public address.
     pub site_url: Option<Origin>,
     /// Origin for untrusted content.
@@ -197,6 +203,16 @@ impl Config {
             && (host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback()))
     }
 
+    /// The largest body that reaches the service, bytes: what the gateway in front of a function lets through, or
+    /// the largest upload.
+    #[must_use]
+    pub const fn max_request_bytes(&self) -> u64 {
+        match self.platform {
+            Platform::Lambda => FUNCTION_REQUEST_BYTES,
+            Platform::Server => self.max_upload_bytes,
+        }
+    }
+
     /// What the store needs of this.
     #[must_use]
     pub fn store(&self) -> StoreConfig {
@@ -229,6 +245,9 @@ fn read(reader: &Reader) -> Config {
         s3_endpoint: reader.optional_text(&registry::S3_ENDPOINT),
         s3_public_endpoint: reader.optional_text(&registry::S3_PUBLIC_ENDPOINT),
         data_dir,
+        // On unless it is switched off.
+        uploads_direct: !reader.is_set(registry::UPLOADS_DIRECT.name)
+            || reader.switch(&registry::UPLOADS_DIRECT),
         site_url: reader.origin(&registry::SITE_URL),
         sandbox_origin: reader.origin(&registry::SANDBOX_ORIGIN),
         trace_viewer_origins: reader.origins(&registry::TRACE_VIEWER_ORIGINS),

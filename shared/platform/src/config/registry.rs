@@ -171,6 +171,14 @@ pub const S3_PUBLIC_ENDPOINT: Variable = unset(
     Kind::Text,
     "Address at which browsers reach that service, when it is another one.",
 );
+/// `SERVICE_UPLOADS_DIRECT`
+pub const UPLOADS_DIRECT: Variable = Variable {
+    name: "SERVICE_UPLOADS_DIRECT",
+    kind: Kind::Switch,
+    default: Value::Text("true"),
+    meaning: "Whether reporters send planned files to the bucket itself, where the object store signs addresses (`s3://`). \
+              `false` sends them through the service, for buckets that CI cannot reach.",
+};
 /// `SERVICE_SITE_URL`
 pub const SITE_URL: Variable = unset(
     "SERVICE_SITE_URL",
@@ -440,6 +448,7 @@ const OWN: &[Variable] = &[
     STORAGE_URL,
     S3_ENDPOINT,
     S3_PUBLIC_ENDPOINT,
+    UPLOADS_DIRECT,
     SITE_URL,
     SANDBOX_ORIGIN,
     TRACE_VIEWER_ORIGINS,

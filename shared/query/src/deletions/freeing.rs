@@ -19,7 +19,7 @@ use callboard_store::deletions::runs::{self as doomed, DoomedRun, RowsOfRun, Run
 use callboard_store::deletions::{self, DeletionState, ReceiptRow, kept, project as doomed_project};
 use callboard_store::jobs::{self, Payload};
 use callboard_store::objects::Cleared;
-use callboard_store::{Store, StoreError, boxed, intake, storage, unclaimed};
+use callboard_store::{Store, StoreError, boxed, intake, storage, unclaimed, upload_tickets};
 
 use super::{DeleteTarget, HideTarget, RestoreTarget, hiding, takes_back};
 use crate::Result;
@@ -365,6 +365,10 @@ impl Work<'_> {
         if let Some(deleted) = doomed_project::delete_rows(&mut session, project, BATCH).await? {
             receipt.rows.other += deleted;
             deletions::save(&mut session, receipt).await?;
+            session.commit().await?;
+            return Ok(true);
+        }
+        if upload_tickets::revoke_of_project(&mut session, project, receipt.id, self.now).await? {
             session.commit().await?;
             return Ok(true);
         }

@@ -14,7 +14,7 @@ use crate::executions::ExecutionRow;
 use crate::ids::{self, Listed};
 use crate::projects::Growth;
 use crate::runs::expired;
-use crate::{Result, StoreError, executions, test_cases, unclaimed};
+use crate::{Result, StoreError, executions, test_cases, unclaimed, upload_tickets};
 
 statements! {
     /// A run that goes.
@@ -406,7 +406,7 @@ pub async fn delete_empty_states(
 }
 
 /// Deletes everything else that hangs on a run, and leaves the bytes of its
-/// exports to the deletion; answers how many rows.
+/// exports and staged uploads to the deletion; answers how many rows.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -428,6 +428,7 @@ pub async fn delete_rest(
         }
         deleted += 1;
     }
+    upload_tickets::revoke_of_run(session, project, id, receipt, now).await?;
     session.execute(&LEAVE_MARKERS, args![project, id]).await?;
     let rest = [&DELETE_GATE_RESULTS, &DELETE_CLUSTER_RUNS, &DELETE_ENDPOINTS, &DELETE_FEED, &DELETE_DETAILS];
     for statement in rest {

@@ -38,7 +38,7 @@ pub(super) fn says_something(route: &Route) -> bool {
 pub(super) fn expected(route: &Route, caller: &Credential, subject: Subject) -> Expected {
     let roles = match route.access {
         Access::Public => return Expected::LetThrough,
-        Access::Roles(roles) | Access::RolesOrRunToken(roles) => roles,
+        Access::Roles(roles) | Access::RolesOrRunToken(roles) | Access::BodyTokenOrRoles(roles) => roles,
         _ => return Expected::Unopened,
     };
     let (role, sees, key, is_narrowed) = match caller.standing {

@@ -60,6 +60,7 @@ pub fn address(route: &Route, holding: &Holding, account: i64) -> String {
         .replace("{provider}", "idp")
         .replace("{sha}", "0a1b2c3d")
         .replace("{grant}", "AAAA")
+        .replace("{ticket}", &"0".repeat(64))
         .replace("{file}", "sbg_nothing.svg")
         .replace("{*path}", &rest)
         + query
@@ -68,6 +69,11 @@ pub fn address(route: &Route, holding: &Holding, account: i64) -> String {
 /// A body that the handler accepts, so that nothing but access decides.
 pub(super) fn fields(route: &Route, holding: &Holding) -> Value {
     match route.id {
+        RouteId::PlanUploads => {
+            let file = json!({ "sha256": "0".repeat(64), "size": 1, "kind": "trace" });
+            json!({ "projectName": holding.name, "files": [file] })
+        }
+        RouteId::CommitUploads => json!({ "projectName": holding.name, "items": [] }),
         RouteId::GateRun => json!({ "maxFailed": 0 }),
         RouteId::EditRun | RouteId::PutRun => json!({ "label": "a label" }),
         RouteId::CreateGatePolicy => json!({ "name": "a policy", "policy": { "maxFailed": 0 } }),

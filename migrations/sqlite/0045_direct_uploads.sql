@@ -1,0 +1,30 @@
+-- Makes it possible that clients plan uploads by hash and send them one by one, to the bucket or through the service.
+-- Undone by dropping what is added here; planned uploads that are not committed have to be sent anew.
+
+-- Tickets of clients name what they are for. The service's own, for files it receives in other calls, have none of this.
+ALTER TABLE upload_tickets ADD COLUMN run_id INTEGER;
+-- The client of the run that sends it, when the client has a token.
+ALTER TABLE upload_tickets ADD COLUMN slot_id INTEGER;
+ALTER TABLE upload_tickets ADD COLUMN kind TEXT CHECK (kind IN ('trace', 'attachment', 'report', 'import'));
+ALTER TABLE upload_tickets ADD COLUMN sha256 BLOB;
+ALTER TABLE upload_tickets ADD COLUMN size INTEGER;
+ALTER TABLE upload_tickets ADD COLUMN name TEXT;
+ALTER TABLE upload_tickets ADD COLUMN content_type TEXT;
+-- Whether clients write the object themselves: its bytes are nothing but a claim then.
+ALTER TABLE upload_tickets ADD COLUMN is_direct INTEGER;
+ALTER TABLE upload_tickets ADD COLUMN state TEXT CHECK (state IN ('open', 'received', 'verified', 'wrong_size', 'wrong_hash', 'stored', 'revoked'));
+-- A copy of the bytes that clients cannot write to and whose hash was checked.
+ALTER TABLE upload_tickets ADD COLUMN verified_key TEXT;
+-- Until when bytes are accepted; the row and its object stay until expires_at.
+ALTER TABLE upload_tickets ADD COLUMN usable_until INTEGER;
+CREATE INDEX upload_tickets_of_run ON upload_tickets (project_id, run_id) WHERE state IS NOT NULL;
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('upload_tickets', 'upload_tickets_of_run', '10000 1000 20');
+
+-- rollback:
+-- DELETE FROM sqlite_stat1 WHERE idx = 'upload_tickets_of_run'; DROP INDEX upload_tickets_of_run;
+-- ALTER TABLE upload_tickets DROP COLUMN usable_until; ALTER TABLE upload_tickets DROP COLUMN verified_key;
+-- ALTER TABLE upload_tickets DROP COLUMN state; ALTER TABLE upload_tickets DROP COLUMN is_direct;
+-- ALTER TABLE upload_tickets DROP COLUMN content_type; ALTER TABLE upload_tickets DROP COLUMN name;
+-- ALTER TABLE upload_tickets DROP COLUMN size; ALTER TABLE upload_tickets DROP COLUMN sha256;
+-- ALTER TABLE upload_tickets DROP COLUMN kind; ALTER TABLE upload_tickets DROP COLUMN slot_id;
+-- ALTER TABLE upload_tickets DROP COLUMN run_id;
