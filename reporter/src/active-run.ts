@@ -7,9 +7,10 @@ import type { FullConfig, FullResult, Suite, TestCase, TestError, TestResult, Te
 import { attemptOf, attemptsOf, keyOf, type Attempt, type RunOutcome } from './attempts';
 import { takeCaptures, type CaptureStore } from './captures';
 import { detectCi } from './ci';
+import { UNKNOWN_CAPABILITIES, type ServiceCapabilities } from './capabilities';
 import { createClient, deadlineIn, deadlineWithin, isTransient, type Deadline } from './client';
 import { recordsTrace, watchCutOff } from './cut-off';
-import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './delivery';
+import { deliverRun } from './delivery';
 import { advice } from './failure';
 import { NONE_LISTED, readFailingTests } from './failing-tests';
 import { filesOf } from './files';
@@ -21,6 +22,7 @@ import { mayBeHeldOpen, mayPrintNow, type Log } from './log';
 import { metadataOf } from './metadata';
 import { projectNameFor, type Settings } from './options';
 import { showsSummary, writeCiOutputs, writeOutputFile, type RunOutput } from './output';
+import { deliveredRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './outgoing';
 import { reportProgress } from './progress';
 import { createRemarks } from './remarks';
 import { deliverNoReport, deliverReports } from './report-delivery';
@@ -80,6 +82,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   const service = createClient(parts.origin, settings.credentials, log);
   const remarks = createRemarks(log);
   const client = remarks.of(service);
+  const capabilities: ServiceCapabilities = { ...UNKNOWN_CAPABILITIES };
   const captures: CaptureStore = new WeakMap();
   const root = sourceRootOf(config, workingDirectory, suite);
   const run: RunOutcome = {
@@ -124,7 +127,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   let unsentReports = 0;
   const notWritten = new Set<string>();
   // Remarks on earlier runs are nothing to say at the end of this one.
-  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client: createRemarks(log).of(service), log });
+  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client: createRemarks(log).of(service), log, capabilities });
   const live = settings.streaming ? startLive({
     client, log,
     batchSize: settings.streamingBatchSize,
@@ -132,7 +135,8 @@ export function beginRun(parts: RunParts): ActiveRun {
     filesAtOnce: settings.liveFileUploads,
     start: metadata(false).then((known) => ({ ...fields, metadata: known })),
     setup: handover?.registration,
-    onOpen({ runId, runUrl }) {
+    onOpen({ runId, runUrl, capabilities: announced }) {
+      Object.assign(capabilities, announced);
       if (mayPrintNow(config, haveTestsBegun)) log.now(`live: ${urlOf(runId, runUrl)}`);
       spool.flush();
     },
@@ -211,7 +215,8 @@ export function beginRun(parts: RunParts): ActiveRun {
     awaitsReport = false;
     const isSilent = live !== undefined && !live.wasHeard;
     return deliverRun({
-      client, log, run: all,
+      client, log, run: all, capabilities,
+      isWaitedFor: true,
       deadline: isSilent ? deadlineWithin(deadline, SILENT_SERVICE.withinMs) : deadline,
       attempts: everything(),
       ...(isSilent ? { tries: SILENT_SERVICE.tries } : {}),
@@ -251,7 +256,7 @@ export function beginRun(parts: RunParts): ActiveRun {
     const areWritten = isLast || mayBeHeldOpen(config, process.env);
     const ready = reports().filter(({ type }) => areWritten || type === 'html');
     const left = await withinBudget(async (deadline) => {
-      const sent = await deliverReports({ client, deadline, log, run, reports: ready, done: sentReports });
+      const sent = await deliverReports({ client, deadline, log, run, reports: ready, done: sentReports, capabilities });
       unsentReports += sent.left.length;
       let { status } = sent;
       if (status !== undefined) awaitsReport = false;

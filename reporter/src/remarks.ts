@@ -37,6 +37,7 @@ export function createRemarks(log: Log): Remarks {
 
   return {
     of: (client) => ({
+      put: (...call) => client.put(...call),
       async send(path, ...rest) {
         const answer = await client.send(path, ...rest);
         listen(path, answer);

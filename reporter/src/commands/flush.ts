@@ -35,6 +35,7 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
     entries, log,
     deadline: deadlineIn(TIME_MAX_MS),
     tries: TRIES,
+    isWaitedFor: true,
     clientFor: ({ origin }) => {
       const isMeant = settings.origin === undefined || settings.origin === origin;
       return isMeant ? remarks.of(createClient(origin, credentials, log)) : undefined;

@@ -2,10 +2,10 @@
  * Opens the streamed run: continues the one registered before global setup, or starts
  * one. Repeated in the background for as long as the service does not answer.
  */
+import { readCapabilities, type ServiceCapabilities } from '../capabilities';
 import { RequestFailed, type Client, type JsonObject } from '../client';
 import { jsonBody } from '../http';
 import type { Log } from '../log';
-import { isRecord } from '../options';
 import type { StartFields } from '../run';
 import type { SetupRegistration } from '../setup-registration';
 import type { Pace } from './pace';
@@ -15,8 +15,7 @@ export interface OpenRun {
   projectId: number | undefined;
   runUrl: string | undefined;
   streamToken: string;
-  /** Largest request the way to the service lets through. */
-  requestMaxBytes: number;
+  capabilities: ServiceCapabilities;
 }
 
 export interface OpenParts {
@@ -29,7 +28,6 @@ export interface OpenParts {
 }
 
 const PAUSES_MS = [2_000, 5_000, 10_000, 30_000];
-const REQUEST_MAX_BYTES = 32 * 1024 * 1024;
 
 export async function openRun(parts: OpenParts): Promise<OpenRun> {
   const { client, pace } = parts;
@@ -52,16 +50,15 @@ export async function openRun(parts: OpenParts): Promise<OpenRun> {
 }
 
 function opened(answer: JsonObject): OpenRun {
-  const { runId, streamToken, projectId, runUrl, limits } = answer;
+  const { runId, streamToken, projectId, runUrl } = answer;
   if (typeof runId !== 'number' || typeof streamToken !== 'string') {
     throw new RequestFailed('the answer names no run: is this the address of the service?', 200);
   }
-  const limit = isRecord(limits) ? limits['requestMaxBytes'] : undefined;
   return {
     runId,
     projectId: typeof projectId === 'number' ? projectId : undefined,
     runUrl: typeof runUrl === 'string' ? runUrl : undefined,
     streamToken,
-    requestMaxBytes: typeof limit === 'number' && limit > 0 ? Math.min(limit, REQUEST_MAX_BYTES) : REQUEST_MAX_BYTES,
+    capabilities: readCapabilities(answer),
   };
 }

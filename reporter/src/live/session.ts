@@ -8,6 +8,7 @@ import { reasonOf } from '../failure';
 import type { AttachmentFile } from '../files';
 import { jsonBody } from '../http';
 import type { Log } from '../log';
+import type { Progress } from '../progress';
 import type { StartFields } from '../run';
 import type { SetupRegistration } from '../setup-registration';
 import type { AttemptIdentity } from '../test-case';
@@ -49,7 +50,7 @@ export interface Live {
   /** Ends the run with what is known about it; undefined when that is not possible. */
   finish(fields: Record<string, unknown>, deadline: Deadline): Promise<JsonObject | undefined>;
   stop(): void;
-  progress(): Progress;
+  progress(): Required<Progress>;
   readonly run: OpenRun | undefined;
   /** Why streaming stopped, if it did. */
   readonly stoppedBy: RequestFailed | undefined;
@@ -59,14 +60,6 @@ export interface Live {
   readonly filesLost: number;
   readonly firstFileLost: string | undefined;
   readonly resultsRefused: number;
-}
-
-export interface Progress {
-  eventsSent: number;
-  events: number;
-  filesSent: number;
-  files: number;
-  bytesLeft: number;
 }
 
 const QUEUE_MAX_BYTES = 64 * 1024 * 1024;
