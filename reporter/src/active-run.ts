@@ -18,10 +18,11 @@ import { collectScm, sharedPaths } from './git';
 import { instanceId, newClientRunId } from './identity';
 import { beginEvent, stepEvent } from './live/events';
 import { startLive } from './live/session';
+import { rememberRun } from './last-run';
 import { mayBeHeldOpen, mayPrintNow, type Log } from './log';
 import { metadataOf } from './metadata';
 import { projectNameFor, type Settings } from './options';
-import { showsSummary, writeCiOutputs, writeOutputFile, type RunOutput } from './output';
+import { showsSummary, writeCiOutputs, writeOutputFile } from './output';
 import { deliveredRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './outgoing';
 import { reportProgress } from './progress';
 import { createRemarks } from './remarks';
@@ -34,6 +35,7 @@ import { takeHandover } from './setup-registration';
 import { createRunSpool } from './spool/run-spool';
 import { relativePath, sourceRootOf } from './source-root';
 import type { SuiteModes } from './suites';
+import type { RunOutput } from './summary';
 import { createTestCaseBuilder } from './test-case';
 
 export interface RunParts {
@@ -317,6 +319,8 @@ export function beginRun(parts: RunParts): ActiveRun {
       log.info(`run: ${urlOf(delivered.runId, delivered.runUrl)}`);
       // Written again when the reports are there; at a terminal that may never be.
       writeOutput();
+      await rememberRun(settings.spoolDir, workingDirectory, { runId: delivered.runId, origin: parts.origin })
+        .catch((error: unknown) => log.detail(`remembering the run for the command summary failed: ${advice(error)}`));
     },
     async sendReports() {
       await sendReports(false);
