@@ -2,11 +2,9 @@
  * One run from its first test to its last byte: streamed while it goes on, sent as a
  * batch where streaming did not work, kept on disk where that did not work either.
  */
-import os from 'node:os';
-import type { FullConfig, FullResult, Suite, TestCase, TestError, TestResult, TestStep } from '@playwright/test/reporter';
-import { attemptOf, attemptsOf, keyOf, type Attempt, type RunOutcome } from './attempts';
+import type { FullResult, TestCase, TestError, TestResult, TestStep } from '@playwright/test/reporter';
+import { attemptOf, attemptsOf, keyOf, type Attempt } from './attempts';
 import { takeCaptures, type CaptureStore } from './captures';
-import { detectCi } from './ci';
 import { UNKNOWN_CAPABILITIES, type ServiceCapabilities } from './capabilities';
 import { createClient, deadlineIn, deadlineWithin, isTransient, type Deadline } from './client';
 import { recordsTrace, watchCutOff } from './cut-off';
@@ -14,43 +12,22 @@ import { deliverRun } from './delivery';
 import { advice } from './failure';
 import { NONE_LISTED, readFailingTests } from './failing-tests';
 import { filesOf } from './files';
-import { collectScm, sharedPaths } from './git';
-import { instanceId, newClientRunId } from './identity';
 import { beginEvent, stepEvent } from './live/events';
 import { startLive } from './live/session';
 import { rememberRun } from './last-run';
-import { mayBeHeldOpen, mayPrintNow, type Log } from './log';
-import { metadataOf } from './metadata';
-import { projectNameFor, type Settings } from './options';
+import { mayBeHeldOpen, mayPrintNow } from './log';
 import { showsSummary, writeCiOutputs, writeOutputFile } from './output';
 import { deliveredRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './outgoing';
 import { reportProgress } from './progress';
 import { createRemarks } from './remarks';
 import { deliverNoReport, deliverReports } from './report-delivery';
-import { configDir, expectedReports, isFresh, mayBeReported, type Report } from './reports';
-import { runFields, startFields, testsOf, type RunFields, type StartFields } from './run';
-import { reasonsOf, type RunErrors } from './run-errors';
-import type { Selection } from './selection';
-import { takeHandover } from './setup-registration';
+import { expectedReports, isFresh, mayBeReported, type Report } from './reports';
+import { runFields, type RunFields } from './run';
+import { describeRun, type RunParts } from './run-context';
+import { reasonsOf } from './run-errors';
 import { createRunSpool } from './spool/run-spool';
-import { relativePath, sourceRootOf } from './source-root';
-import type { SuiteModes } from './suites';
 import type { RunOutput } from './summary';
 import { createTestCaseBuilder } from './test-case';
-
-export interface RunParts {
-  settings: Settings;
-  origin: string;
-  config: FullConfig;
-  suite: Suite;
-  selection: Selection;
-  workingDirectory: string;
-  log: Log;
-  modes: SuiteModes;
-  runErrors: RunErrors;
-  /** Prints a line that is for the CI system and not for people. */
-  printCommand(line: string): void;
-}
 
 export interface ActiveRun {
   testBegan(test: TestCase, result: TestResult): void;
@@ -66,6 +43,23 @@ export interface ActiveRun {
   exit(): Promise<void>;
 }
 
+/**
+ * Where the run stands: its tests run, then the service has it or has not. Reports follow only a run that was delivered; of
+ * one that was not they are kept beside it.
+ */
+type Stage =
+  | { name: 'running' }
+  | { name: 'undelivered' }
+  | DeliveredStage;
+
+interface DeliveredStage {
+  name: 'delivered';
+  fields: RunFields;
+  run: DeliveredRun;
+  /** The service waits for a report before it ends the run. */
+  awaitsReport: boolean;
+}
+
 /** Kept back for ending the run when its files take all the time there is. */
 const FINISH_SHARE = 0.25;
 const FINISH_RESERVE_MS = 15_000;
@@ -75,55 +69,19 @@ const LISTING_MS = 5_000;
 const SILENT_SERVICE = { tries: 2, withinMs: 10_000 };
 
 export function beginRun(parts: RunParts): ActiveRun {
-  const { settings, config, suite, selection, workingDirectory, log } = parts;
-  const handover = takeHandover();
-  const startedAtMs = handover?.startedAtMs ?? Date.now();
-  const detected = detectCi(process.env);
-  const ci = settings.collectCiInfo ? detected?.info : undefined;
-  const projectName = projectNameFor(settings, configDir(config, workingDirectory));
+  const { settings, config, workingDirectory, log } = parts;
+  const { handover, startedAtMs, buildUrl, projectName, root, run, fields, metadata } = describeRun(parts);
   const service = createClient(parts.origin, settings.credentials, log);
   const remarks = createRemarks(log);
   const client = remarks.of(service);
   const capabilities: ServiceCapabilities = { ...UNKNOWN_CAPABILITIES };
   const captures: CaptureStore = new WeakMap();
-  const root = sourceRootOf(config, workingDirectory, suite);
-  const run: RunOutcome = {
-    config, suite, root,
-    ended: new WeakSet(),
-    result: { status: 'passed', startTime: new Date(startedAtMs), duration: 0 },
-  };
   const builder = createTestCaseBuilder(run, parts.modes, captures);
-  const fields: StartFields = startFields({
-    config, settings, selection, projectName, startedAtMs,
-    clientRunId: handover?.clientRunId ?? newClientRunId(),
-    plannedTests: testsOf(suite).length,
-    instanceId: instanceId({
-      projectName, workingDirectory,
-      runLabel: settings.runLabel ?? detected?.runLabel,
-      playwrightProjects: selection.projects,
-      hostname: os.hostname(),
-    }),
-  });
-  // Asked now, so that the answers are there when they are needed.
-  const scm = settings.collectScmInfo
-    ? collectScm(configDir(config, workingDirectory), detected?.info).catch(() => undefined)
-    : Promise.resolve(undefined);
-  const testFiles = new Set(suite.allTests().map(({ location }) => relativePath(location.file, root)));
-  const shared = settings.collectScmInfo ? sharedPaths([...testFiles], root).catch(() => []) : [];
-  const metadata = async (isOver: boolean): Promise<Record<string, unknown>> => metadataOf({
-    settings, ci, run,
-    scm: await scm,
-    sharedPaths: await shared,
-    attempts: isOver ? attemptsOf(run) : [],
-    globalErrors: parts.runErrors.of(config, root),
-  });
 
   let haveTestsBegun = false;
   const cutOff = watchCutOff();
   let changes = 0;
-  let ended: RunFields | undefined;
-  let delivered: DeliveredRun | undefined;
-  let awaitsReport = false;
+  let stage: Stage = { name: 'running' };
   let spentMs = 0;
   const sentReports = new Set<string>();
   let unsentReports = 0;
@@ -181,7 +139,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   }
 
   /** The streamed run, ended; undefined when its results have to be sent as a batch. */
-  async function finishLive(all: RunFields, deadline: Deadline): Promise<DeliveredRun | undefined> {
+  async function finishLive(all: RunFields, deadline: Deadline): Promise<DeliveredStage | undefined> {
     if (!live) return undefined;
     for (const attempt of attemptsOf(run)) if (!live.has(keyOf(attempt))) queue(attempt);
     const stopProgress = reportProgress(log, () => live.progress());
@@ -190,7 +148,7 @@ export function beginRun(parts: RunParts): ActiveRun {
       const isComplete = await live.settle(deadlineWithin(deadline, deadline.remainingMs() - reserveMs))
         && [...attemptsOf(run)].every((attempt) => live.has(keyOf(attempt)));
       if (!isComplete) return undefined;
-      awaitsReport = settings.uploadReport && mayBeReported(config, settings.reports);
+      const awaitsReport = settings.uploadReport && mayBeReported(config, settings.reports);
       const answer = await live.finish({
         ...all, hasPendingUploads: awaitsReport, setupSteps: handover?.steps ?? [],
       }, deadline);
@@ -203,29 +161,30 @@ export function beginRun(parts: RunParts): ActiveRun {
         filesLeft.push(...files.map((file) => ({ identity, file })));
       }
       const { projectId, runUrl } = live.run!;
-      return {
+      const finished: DeliveredRun = {
         ...deliveredRun({ projectId, runUrl, ...answer }),
         filesSent: live.progress().filesSent, filesLost: live.filesLost, filesLeft, resultsLeft,
         ...(live.firstFileLost === undefined ? {} : { firstFileLost: live.firstFileLost }),
       };
+      return { name: 'delivered', fields: all, run: finished, awaitsReport };
     } finally {
       stopProgress();
     }
   }
 
-  async function sendBatch(all: RunFields, deadline: Deadline): Promise<DeliveredRun> {
-    awaitsReport = false;
+  async function sendBatch(all: RunFields, deadline: Deadline): Promise<DeliveredStage> {
     const isSilent = live !== undefined && !live.wasHeard;
-    return deliverRun({
+    const submitted = await deliverRun({
       client, log, run: all, capabilities,
       isWaitedFor: true,
       deadline: isSilent ? deadlineWithin(deadline, SILENT_SERVICE.withinMs) : deadline,
       attempts: everything(),
       ...(isSilent ? { tries: SILENT_SERVICE.tries } : {}),
     });
+    return { name: 'delivered', fields: all, run: submitted, awaitsReport: false };
   }
 
-  async function deliver(all: RunFields, deadline: Deadline): Promise<DeliveredRun | undefined> {
+  async function deliver(all: RunFields, deadline: Deadline): Promise<Stage> {
     try {
       return await finishLive(all, deadline) ?? await sendBatch(all, deadline);
     } catch (error) {
@@ -236,7 +195,7 @@ export function beginRun(parts: RunParts): ActiveRun {
       } catch (spoolError) {
         log.warn(`sending the run to ${parts.origin} failed: ${advice(error)}, and so did spooling it: ${advice(spoolError)}`);
       }
-      return undefined;
+      return { name: 'undelivered' };
     }
   }
 
@@ -251,9 +210,9 @@ export function beginRun(parts: RunParts): ActiveRun {
   }
 
   async function sendReports(isLast: boolean): Promise<void> {
-    const [known, fields] = [delivered, ended];
-    if (!known || !fields || !settings.uploadReport) return;
-    const run = { runId: known.runId, projectName, startedAtMs, clientRunId: fields.clientRunId };
+    const now = stage;
+    if (now.name !== 'delivered' || !settings.uploadReport) return;
+    const run = { runId: now.run.runId, projectName, startedAtMs, clientRunId: now.fields.clientRunId };
     // An html report gets its page last; any other may look complete while its reporter is still at work.
     const areWritten = isLast || mayBeHeldOpen(config, process.env);
     const ready = reports().filter(({ type }) => areWritten || type === 'html');
@@ -261,13 +220,13 @@ export function beginRun(parts: RunParts): ActiveRun {
       const sent = await deliverReports({ client, deadline, log, run, reports: ready, done: sentReports, capabilities });
       unsentReports += sent.left.length;
       let { status } = sent;
-      if (status !== undefined) awaitsReport = false;
+      if (status !== undefined) now.awaitsReport = false;
       // A report that comes some other day finds its run; until then the run need not look unfinished.
-      if (awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run }, unsentReports > 0 ? { tries: 1 } : {});
-      known.status = status ?? known.status;
+      if (now.awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run }, unsentReports > 0 ? { tries: 1 } : {});
+      now.run.status = status ?? now.run.status;
       return sent.left;
     });
-    if (left.length > 0) await spool.keepReports(fields, left);
+    if (left.length > 0) await spool.keepReports(now.fields, left);
   }
 
   function reports(): Report[] {
@@ -311,9 +270,10 @@ export function beginRun(parts: RunParts): ActiveRun {
       for (const { title } of unfinished.filter(recordsTrace)) {
         log.warn(`"${title}" was cut off and wrote no trace in time, so none was sent`);
       }
-      const all = ended = runFields(fields, run, await metadata(true));
-      delivered = await withinBudget((deadline) => deliver(all, deadline));
-      if (!delivered) return;
+      const all = runFields(fields, run, await metadata(true));
+      stage = await withinBudget((deadline) => deliver(all, deadline));
+      if (stage.name !== 'delivered') return;
+      const { run: delivered } = stage;
       await spool.forget();
       await keepLeft(all, delivered);
       log.info(`run: ${urlOf(delivered.runId, delivered.runUrl)}`);
@@ -328,7 +288,7 @@ export function beginRun(parts: RunParts): ActiveRun {
     },
     async exit() {
       await sendReports(true);
-      const areLeft = !delivered && settings.uploadReport;
+      const areLeft = stage.name !== 'delivered' && settings.uploadReport;
       await spool.release(areLeft ? reports().filter((report) => isFresh(report, startedAtMs)) : []);
       await withinBudget((deadline) => spool.settle(deadline));
       live?.stop();
@@ -376,14 +336,15 @@ export function beginRun(parts: RunParts): ActiveRun {
   }
 
   function writeOutput(): RunOutput | undefined {
-    if (!delivered) return undefined;
+    if (stage.name !== 'delivered') return undefined;
+    const { run: delivered } = stage;
     const output = {
       runUrl: urlOf(delivered.runId, delivered.runUrl),
       runId: delivered.runId,
       projectId: delivered.projectId ?? null,
       projectName,
       status: delivered.status ?? run.result.status,
-      ciBuildUrl: ci?.buildUrl ?? null,
+      ciBuildUrl: buildUrl ?? null,
     };
     const { outputFile } = settings;
     if (outputFile) written('the file of the option outputFile', () => writeOutputFile(outputFile, workingDirectory, output));

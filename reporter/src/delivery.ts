@@ -12,7 +12,7 @@ import { deliverFiles, UPLOAD_MAX_FILES } from './file-delivery';
 import { Unreadable } from './files';
 import { bytesBody } from './http';
 import { deliveredRun, FAILURES_IN_A_ROW, isBroken, upload, type DeliveredRun, type Delivery, type OutgoingAttempt, type OutgoingFile } from './outgoing';
-import type { RunFields } from './run';
+import { endsParts, openInParts, type RunInParts } from './run-in-parts';
 import { slimmed } from './slim';
 import type { AttemptIdentity } from './test-case';
 import type { IndexedFile } from './upload';
@@ -41,14 +41,19 @@ interface Faults {
   tooMany: number;
   /** Largest compressed body that is worth a try. */
   bytesMax: number;
+  /** The run as it is held open for several requests; `null` where it is submitted. */
+  parts: RunInParts | null | undefined;
+  /** The newest answer to a submission. */
+  run: DeliveredRun | undefined;
+  isAnyAccepted: boolean;
 }
 
 export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
   const capabilities = delivery.capabilities ?? { ...UNKNOWN_CAPABILITIES };
   const faults: Faults = {
     left: [], failures: 0, last: undefined, tooMany: Infinity, bytesMax: capabilities.requestMaxBytes ?? Infinity,
+    parts: undefined, run: undefined, isAnyAccepted: false,
   };
-  let run: DeliveredRun | undefined;
   let isOneRequest = true;
   let cases: OutgoingCase[] = [];
   let size = 0;
@@ -57,7 +62,8 @@ export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
   for (const { entry, identity, files: own } of delivery.attempts) {
     const json = JSON.stringify(entry);
     if (cases.length >= CASES_MAX_COUNT || (cases.length > 0 && size + json.length > Math.min(CASES_MAX_BYTES, faults.bytesMax * COMPRESSION))) {
-      run = await submit(delivery, cases, faults) ?? run;
+      faults.parts ??= await openInParts(delivery) ?? null;
+      await submit(delivery, cases, faults);
       isOneRequest = false;
       cases = [];
       size = 0;
@@ -73,8 +79,8 @@ export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
     const single = await tryUpload(delivery, cases.map(({ json }) => json), indexed);
     if (single) return { ...single, filesSent: files.length };
   }
-  if (isOneRequest || cases.length > 0) run = await submit(delivery, cases, faults) ?? run;
-  if (!run) throw faults.last!;
+  if (isOneRequest || cases.length > 0) await submit(delivery, cases, faults);
+  const run = await finished(delivery, faults);
   const left = new Set(faults.left.map(({ identity }) => identity));
   const sent = await deliverFiles({ ...delivery, capabilities }, run.runId, files.filter(({ identity }) => !left.has(identity)));
   return {
@@ -82,6 +88,19 @@ export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
     filesLeft: [...sent.filesLeft, ...files.filter(({ identity }) => left.has(identity))],
     resultsLeft: faults.left.map(({ json, identity }) => ({ entry: JSON.parse(json) as OutgoingAttempt['entry'], identity })),
   };
+}
+
+/** The run once its last result was sent. */
+async function finished(delivery: Delivery, faults: Faults): Promise<DeliveredRun> {
+  if (!faults.isAnyAccepted) throw faults.last!;
+  try {
+    return await faults.parts?.finish() ?? faults.run!;
+  } catch (error) {
+    if (!endsParts(error)) throw error;
+    faults.parts = null;
+    await submit(delivery, [], faults);
+    return faults.run!;
+  }
 }
 
 function fitsOneUpload(files: readonly IndexedFile[], resultBytes: number, { plan, requestMaxBytes }: ServiceCapabilities): boolean {
@@ -105,23 +124,25 @@ async function tryUpload(
   }
 }
 
-/** Undefined when the service fails on each of these: others may tell whether they are at fault. */
-async function submit(
-  delivery: Delivery, cases: readonly OutgoingCase[], faults: Faults,
-): Promise<DeliveredRun | undefined> {
-  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+/** Sends results, in as many requests as it takes. Those the service fails on are left: others may tell whether they are at fault. */
+async function submit(delivery: Delivery, cases: readonly OutgoingCase[], faults: Faults): Promise<void> {
+  const { parts } = faults;
   let sizeBytes = 0;
   try {
-    const payload = await compressed(delivery.run, cases);
+    const payload = await compressed(parts ? parts.head : delivery.run, cases);
     sizeBytes = payload.length;
     if (sizeBytes > faults.bytesMax && mayShrink(cases)) throw new RequestFailed('the results are too large for one request', 413);
-    const body = bytesBody(payload, headers);
     const options = faults.failures > 0 || cases.length >= faults.tooMany ? { tries: 1 } : delivery.tries === undefined ? {} : { tries: delivery.tries };
-    const run = deliveredRun(await delivery.client.send('/api/test-runs/submit', body, delivery.deadline, options));
+    if (parts) await parts.send(payload, options);
+    else faults.run = deliveredRun(await delivery.client.send('/api/test-runs/submit', bytesBody(payload, HEADERS), delivery.deadline, options));
     faults.failures = 0;
-    return run;
+    faults.isAnyAccepted = true;
   } catch (error) {
     if (!(error instanceof RequestFailed)) throw error;
+    if (parts && endsParts(error)) {
+      faults.parts = null;
+      return submit(delivery, cases, faults);
+    }
     // What was sent is too large for the way there, and so would be the batches behind it.
     if (error.status === 413 && cases.length > 1 && sizeBytes <= faults.bytesMax) faults.bytesMax = Math.max(1, Math.ceil(sizeBytes / 2));
     const [only] = cases;
@@ -131,26 +152,28 @@ async function submit(
     if (mayBeAtFault && only && cases.length === 1) {
       faults.left.push(only);
       faults.last = error;
-      return undefined;
+      return;
     }
     if (cases.length < 2 || !(error.status === 413 || mayBeAtFault)) throw error;
+    if (error.status === 413 && !faults.isAnyAccepted && faults.parts === undefined) faults.parts = await openInParts(delivery) ?? null;
     const middle = Math.ceil(cases.length / 2);
     const { length: leftBefore } = faults.left;
-    const first = await submit(delivery, cases.slice(0, middle), faults);
-    const run = await submit(delivery, cases.slice(middle), faults) ?? first;
+    await submit(delivery, cases.slice(0, middle), faults);
+    await submit(delivery, cases.slice(middle), faults);
     if (isBroken(error) && faults.left.length === leftBefore) faults.tooMany = Math.min(faults.tooMany, cases.length);
-    return run;
   }
 }
+
+const HEADERS = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
 
 function mayShrink(cases: readonly OutgoingCase[]): boolean {
   return cases.length > 1 || slimmed(cases[0]?.json ?? '{}') !== undefined;
 }
 
 /** Case by case, so that only the compressed body exists as a whole. */
-async function compressed(run: RunFields, cases: readonly OutgoingCase[]): Promise<Buffer> {
+async function compressed(head: object, cases: readonly OutgoingCase[]): Promise<Buffer> {
   function* pieces(): Generator<string> {
-    yield `${JSON.stringify(run).slice(0, -1)},"testCases":[`;
+    yield `${JSON.stringify(head).slice(0, -1)},"testCases":[`;
     for (const [index, { json }] of cases.entries()) yield index === 0 ? json : `,${json}`;
     yield ']}';
   }

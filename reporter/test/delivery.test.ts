@@ -12,7 +12,7 @@ import { createLog } from '../src/log';
 import type { OutgoingAttempt } from '../src/outgoing';
 import type { RunFields } from '../src/run';
 import type { AttemptIdentity, TestCaseEntry } from '../src/test-case';
-import { ACCEPTED, AT_ONCE, busyTrace, field, fileBytes, goneFile, startService, type Received, type Reply, type Service } from './service';
+import { ACCEPTED, AT_ONCE, busyTrace, field, fileBytes, goneFile, liveReplies, startService, STREAM_TOKEN, type Received, type Reply, type Service } from './service';
 
 const silent = createLog(false, () => process.stdout);
 const RUN = { projectName: 'shop', status: 'failed', clientRunId: 'run-0001', metadata: { a: 1 } } as unknown as RunFields;
@@ -112,13 +112,37 @@ test('hundreds of files are split by number', () => withService(() => ({}), asyn
   assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload', 'test-runs/upload', 'test-runs/upload']);
 }));
 
-test('results too large for the server are halved until they fit', () => withService(
-  ({ json }) => ((json['testCases'] as unknown[]).length > 1 ? { status: 413, body: {} } : {}),
+const isTooLarge = ({ json }: Received): boolean => (json['testCases'] as unknown[] | undefined ?? []).length > 1;
+const THREE = (): OutgoingAttempt[] => [attempt('one'), attempt('two'), attempt('three')];
+const taken = ({ received }: Service): string[] => received.filter((request) => !isTooLarge(request))
+  .flatMap(({ json }) => titles(json['testCases'] ?? []));
+
+test('results too large for one request are halved until they fit, and the run is over with the last of them', () => withService(
+  liveReplies((request) => (isTooLarge(request) ? { status: 413, body: {} } : undefined)),
   async (service) => {
-    await deliver(service, [attempt('one'), attempt('two'), attempt('three')]);
-    const accepted = service.received.map(({ json }) => titles(json['testCases'])).filter((each) => each.length === 1);
-    assert.deepEqual(accepted.flat(), ['one', 'two', 'three']);
+    const { runId, status } = await deliver(service, THREE());
+    assert.deepEqual([runId, status], [7, 'finalizing']);
+    assert.deepEqual(taken(service), ['one', 'two', 'three']);
+    const calls = service.paths();
+    assert.deepEqual([calls[0], calls[1], calls.at(-1)], ['test-runs/submit', 'test-runs/start', 'test-runs/7/finish']);
+    assert.ok(calls.slice(2, -1).every((each) => each === 'test-runs/7/events'));
+    const [start, finish] = [service.received[1]!.json, service.received.at(-1)!.json];
+    assert.deepEqual([start['clientRunId'], start['metadata'], finish['status'], finish['streamToken']], ['run-0001', { a: 1 }, 'failed', STREAM_TOKEN]);
   }));
+
+for (const [what, special] of [
+  ['starts no run', ({ path: where }: Received) => (where.endsWith('/start') ? { status: 400, body: {} } : undefined)],
+  ['takes no events for it', ({ path: where }: Received) => (where.endsWith('/events') ? { status: 409, body: { code: 'run_finished' } } : undefined)],
+  ['cannot finish it', ({ path: where }: Received) => (where.endsWith('/finish') ? { status: 409, body: { code: 'run_cancelled' } } : undefined)],
+] as const) {
+  test(`a service that ${what} gets the results by submissions`, () => withService(
+    liveReplies((request) => (isTooLarge(request) ? { status: 413, body: {} } : special(request))),
+    async (service) => {
+      const { runId, resultsLeft } = await deliver(service, THREE());
+      assert.deepEqual([runId, resultsLeft, service.paths().at(-1)], [7, [], 'test-runs/submit']);
+      assert.deepEqual([...new Set(taken(service))], ['one', 'two', 'three']);
+    }));
+}
 
 test('one result too large for the server goes without its evidence', () => withService(
   ({ json }) => (JSON.stringify(json).includes('source') ? { status: 413, body: {} } : {}),

@@ -196,8 +196,10 @@ test('results beyond what one request may carry come in through several, each wi
         run: { projectName: 'shop', clientRunId: 'run-0001' } as unknown as RunFields, attempts,
       });
       const taken = service.received.filter(({ raw }) => raw.length * 4 / 3 <= MIB);
-      const titles = taken.flatMap(({ json }) => (json['testCases'] as { title: string; testSource?: string }[]).filter(({ testSource }) => testSource).map(({ title }) => title));
+      const titles = taken.flatMap(({ json }) => (json['testCases'] as { title: string; testSource?: string }[] | undefined ?? []).filter(({ testSource }) => testSource).map(({ title }) => title));
       assert.deepEqual(titles, attempts.map(({ identity: { title } }) => title), 'all of them once, in order, with their evidence');
+      const submitted = taken.filter(({ path: where }) => where.endsWith('/submit'));
+      assert.deepEqual([submitted, taken.at(-1)!.path], [[], '/api/test-runs/7/finish'], 'the run is over with its last result');
       // What is not known is learned from the first refusals.
       assert.ok(service.received.length - taken.length <= (requestMaxBytes === undefined ? 6 : 0), `${service.received.length - taken.length} refused`);
     }

@@ -9,7 +9,7 @@ import { bytesBody, type RequestBody } from '../http';
 import type { Log } from '../log';
 import { slimmed } from '../slim';
 import type { EventQueue, QueuedEvent } from './event-queue';
-import type { OpenRun } from './open-run';
+import type { OpenRun } from './opening';
 import type { Pace } from './pace';
 
 export interface EventSenderParts {

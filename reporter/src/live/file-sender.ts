@@ -12,7 +12,7 @@ import { caseFilesBody } from '../upload';
 import { PlanUnsupported } from '../uploads/calls';
 import { stageFiles } from '../uploads/stage-files';
 import { stagedAttachment, STAGED_MIN_BYTES, type StagedFile } from '../uploads/staged-file';
-import type { OpenRun } from './open-run';
+import type { OpenRun } from './opening';
 import type { Pace } from './pace';
 
 export interface FileSenderParts {

@@ -1,26 +1,16 @@
 /**
- * Opens the streamed run: continues the one registered before global setup, or starts
- * one. Repeated in the background for as long as the service does not answer.
+ * Opens the streamed run by the states of `opening.ts`. Each request is repeated in the background for as long as the
+ * service does not answer.
  */
-import { readCapabilities, type ServiceCapabilities } from '../capabilities';
-import { RequestFailed, type Client, type JsonObject } from '../client';
+import type { Client } from '../client';
 import { jsonBody } from '../http';
-import type { Log } from '../log';
 import type { StartFields } from '../run';
 import type { SetupRegistration } from '../setup-registration';
+import { firstOpening, nextOpening, openingRequest, type OpeningAnswer, type OpeningRequest, type OpenRun } from './opening';
 import type { Pace } from './pace';
-
-export interface OpenRun {
-  runId: number;
-  projectId: number | undefined;
-  runUrl: string | undefined;
-  streamToken: string;
-  capabilities: ServiceCapabilities;
-}
 
 export interface OpenParts {
   client: Client;
-  log: Log;
   pace: Pace;
   start: Promise<StartFields>;
   /** The run as it was registered before global setup. */
@@ -29,36 +19,16 @@ export interface OpenParts {
 
 const PAUSES_MS = [2_000, 5_000, 10_000, 30_000];
 
-export async function openRun(parts: OpenParts): Promise<OpenRun> {
-  const { client, pace } = parts;
-  const [fields, setup] = await Promise.all([parts.start, parts.setup]);
-  const send = (path: string, body: object, withToken: boolean): Promise<JsonObject> =>
-    client.send(`/api/test-runs/${path}`, jsonBody(body), pace.deadline(), { tries: 1, withToken });
-  return pace.persist(async () => {
-    if (setup) {
-      try {
-        const { setupToken, runId } = setup;
-        return opened(await send(`${runId}/begin`, { setupToken, ...fields, totalTests: fields.plannedTests }, true));
-      } catch (error) {
-        // The token was used or has expired, or the run has ended: a new start is the way on.
-        const startAgain = error instanceof RequestFailed && (error.status === 409 || error.status === 404);
-        if (!startAgain) throw error;
-      }
-    }
-    return opened(await send('start', fields, false));
-  }, { pauseMs: (tries) => PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]! });
-}
-
-function opened(answer: JsonObject): OpenRun {
-  const { runId, streamToken, projectId, runUrl } = answer;
-  if (typeof runId !== 'number' || typeof streamToken !== 'string') {
-    throw new RequestFailed('the answer names no run: is this the address of the service?', 200);
+/** Fails when the service refuses to open the run, or there is no time left to ask again. */
+export async function openRun({ client, pace, start, setup }: OpenParts): Promise<OpenRun> {
+  const [fields, registration] = await Promise.all([start, setup]);
+  const send = ({ path, body, withToken }: OpeningRequest): Promise<OpeningAnswer> => pace.persist(
+    () => client.send(`/api/test-runs/${path}`, jsonBody(body), pace.deadline(), { tries: 1, withToken }),
+    { pauseMs: (tries) => PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]! },
+  ).then((answer) => ({ answer }), (failure: unknown) => ({ failure }));
+  for (let opening = firstOpening(registration); ;) {
+    if (opening.state === 'open') return opening.run;
+    if (opening.state === 'refused') throw opening.error;
+    opening = nextOpening(opening, await send(openingRequest(opening, fields)!));
   }
-  return {
-    runId,
-    projectId: typeof projectId === 'number' ? projectId : undefined,
-    runUrl: typeof runUrl === 'string' ? runUrl : undefined,
-    streamToken,
-    capabilities: readCapabilities(answer),
-  };
 }

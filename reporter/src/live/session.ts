@@ -15,7 +15,8 @@ import type { AttemptIdentity } from '../test-case';
 import { createEventQueue, type QueuedEvent } from './event-queue';
 import { createEventSender } from './event-sender';
 import { createFileSender } from './file-sender';
-import { openRun, type OpenRun } from './open-run';
+import { openRun } from './open-run';
+import type { OpenRun } from './opening';
 import { createPace } from './pace';
 
 export interface LiveParts {
@@ -62,6 +63,12 @@ export interface Live {
   readonly resultsRefused: number;
 }
 
+/** `stopped` is where every answer leads that means "not like this", before the run was open and after. */
+type LiveState =
+  | { phase: 'opening' }
+  | { phase: 'open'; run: OpenRun }
+  | { phase: 'stopped'; run: OpenRun | undefined; by: RequestFailed };
+
 const QUEUE_MAX_BYTES = 64 * 1024 * 1024;
 const IDLE_MS = 15_000;
 /** A service that never answered is not waited for when the tests are done. */
@@ -70,19 +77,20 @@ const SILENT_SERVICE_MS = 5_000;
 export function startLive(parts: LiveParts): Live {
   const { client, log } = parts;
   const pace = createPace();
-  let run: OpenRun | undefined;
-  let stoppedBy: RequestFailed | undefined;
+  let state: LiveState = { phase: 'opening' };
 
+  const runNow = (): OpenRun | undefined => (state.phase === 'opening' ? undefined : state.run);
   const stop = (error: unknown): void => {
-    if (stoppedBy) return;
-    stoppedBy = error instanceof RequestFailed ? error : new RequestFailed(reasonOf(error), undefined);
-    log.detail(`streaming stopped: ${stoppedBy.message}`);
+    if (state.phase === 'stopped') return;
+    const by = error instanceof RequestFailed ? error : new RequestFailed(reasonOf(error), undefined);
+    state = { phase: 'stopped', run: runNow(), by };
+    log.detail(`streaming stopped: ${by.message}`);
   };
-  const isStopped = (): boolean => stoppedBy !== undefined;
-  const files = createFileSender({ client, log, pace, stop, isStopped, run: () => run, atOnce: parts.filesAtOnce });
+  const isStopped = (): boolean => state.phase === 'stopped';
+  const files = createFileSender({ client, log, pace, stop, isStopped, run: runNow, atOnce: parts.filesAtOnce });
   const events = createEventSender({
     client, log, pace, stop, isStopped,
-    run: () => run,
+    run: runNow,
     queue: createEventQueue(QUEUE_MAX_BYTES),
     batchSize: parts.batchSize,
     batchDelayMs: parts.batchDelayMs,
@@ -91,16 +99,13 @@ export function startLive(parts: LiveParts): Live {
       parts.onAccepted(key);
     },
   });
-  const opened = openRun({ client, log, pace, start: parts.start, setup: parts.setup }).then((answer) => {
-    run = answer;
-    parts.onOpen(answer);
+  const opened = openRun({ client, pace, start: parts.start, setup: parts.setup }).then((run) => {
+    state = { phase: 'open', run };
+    parts.onOpen(run);
     events.start();
     files.start();
   }).catch(stop);
 
-  const call = (path: string, fields: Record<string, unknown>): Promise<JsonObject> => pace.persist(() => client.send(
-    `/api/test-runs/${run!.runId}/${path}`, jsonBody({ streamToken: run!.streamToken, ...fields }), pace.deadline(),
-    { tries: 1, withToken: true }));
   let beatAtMs = 0;
   // Beside what is on its way: that says whether the service takes what it is sent, and this only that the run goes on.
   const beat = async ({ runId, streamToken }: OpenRun): Promise<void> => {
@@ -113,14 +118,14 @@ export function startLive(parts: LiveParts): Live {
   };
   const heartbeat = setInterval(() => {
     const idleMs = Date.now() - Math.max(pace.lastAnswerAtMs ?? Date.now(), beatAtMs);
-    if (run && !stoppedBy && !pace.isHurried && idleMs >= IDLE_MS) void beat(run);
+    if (state.phase === 'open' && !pace.isHurried && idleMs >= IDLE_MS) void beat(state.run);
   }, IDLE_MS / 3);
   heartbeat.unref();
 
   return {
-    animate: (event) => void (!stoppedBy && events.push(event)),
+    animate: (event) => void (!isStopped() && events.push(event)),
     complete(key, json, identity, own) {
-      if (stoppedBy) return;
+      if (isStopped()) return;
       if (own.length > 0) files.hold(key, identity, own);
       events.push({ json, key });
     },
@@ -133,12 +138,15 @@ export function startLive(parts: LiveParts): Live {
       await opened;
       await events.drain();
       await files.drain();
-      return run !== undefined && !stoppedBy && events.isEmpty;
+      return state.phase === 'open' && events.isEmpty;
     },
     async finish(fields, deadline) {
-      if (!run || stoppedBy) return undefined;
+      if (state.phase !== 'open') return undefined;
+      const { runId, streamToken } = state.run;
       pace.hurry(deadline);
-      return call('finish', fields).catch((error: unknown) => {
+      return pace.persist(() => client.send(
+        `/api/test-runs/${runId}/finish`, jsonBody({ streamToken, ...fields }), pace.deadline(), { tries: 1, withToken: true }),
+      ).catch((error: unknown) => {
         stop(error);
         return undefined;
       });
@@ -149,13 +157,13 @@ export function startLive(parts: LiveParts): Live {
     },
     progress: () => ({ ...events.progress(), ...files.progress() }),
     get run() {
-      return run;
+      return runNow();
     },
     get stoppedBy() {
-      return stoppedBy;
+      return state.phase === 'stopped' ? state.by : undefined;
     },
     get isOffline() {
-      return pace.isFailing || (pace.lastAnswerAtMs === undefined && run === undefined);
+      return pace.isFailing || (pace.lastAnswerAtMs === undefined && runNow() === undefined);
     },
     get wasHeard() {
       return pace.lastAnswerAtMs !== undefined;
