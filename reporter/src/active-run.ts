@@ -19,7 +19,7 @@ import { mayBeHeldOpen, mayPrintNow } from './log';
 import { showsSummary, writeCiOutputs, writeOutputFile } from './output';
 import { deliveredRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './outgoing';
 import { reportProgress } from './progress';
-import { createRemarks } from './remarks';
+import { collectServerWarnings } from './server-warnings';
 import { deliverNoReport, deliverReports } from './report-delivery';
 import { expectedReports, isFresh, mayBeReported, type Report } from './reports';
 import { runFields, type RunFields } from './run';
@@ -72,8 +72,8 @@ export function beginRun(parts: RunParts): ActiveRun {
   const { settings, config, workingDirectory, log } = parts;
   const { handover, startedAtMs, buildUrl, projectName, root, run, fields, metadata } = describeRun(parts);
   const service = createClient(parts.origin, settings.credentials, log);
-  const remarks = createRemarks(log);
-  const client = remarks.of(service);
+  const warnings = collectServerWarnings(log);
+  const client = warnings.listenTo(service);
   const capabilities: ServiceCapabilities = { ...UNKNOWN_CAPABILITIES };
   const captures: CaptureStore = new WeakMap();
   const builder = createTestCaseBuilder(run, parts.modes, captures);
@@ -86,8 +86,8 @@ export function beginRun(parts: RunParts): ActiveRun {
   const sentReports = new Set<string>();
   let unsentReports = 0;
   const notWritten = new Set<string>();
-  // Remarks on earlier runs are nothing to say at the end of this one.
-  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client: createRemarks(log).of(service), log, capabilities });
+  // Warnings about earlier runs do not belong to the end of this one.
+  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client: collectServerWarnings(log).listenTo(service), log, capabilities });
   const live = settings.streaming ? startLive({
     client, log,
     batchSize: settings.streamingBatchSize,
@@ -237,15 +237,15 @@ export function beginRun(parts: RunParts): ActiveRun {
     testBegan(test, result) {
       haveTestsBegun = true;
       changes++;
-      live?.animate(beginEvent(test, result, root, config.shard?.current ?? null));
+      live?.sendTransient(beginEvent(test, result, root, config.shard?.current ?? null));
     },
     stepBegan(test, result, step) {
       const event = live && stepEvent('step-begin', test, result, step, root);
-      if (event) live.animate(event);
+      if (event) live.sendTransient(event);
     },
     stepEnded(test, result, step) {
       const event = live && stepEvent('step-end', test, result, step, root);
-      if (event) live.animate(event);
+      if (event) live.sendTransient(event);
     },
     testEnded(test, result) {
       const captured = takeCaptures(result);
@@ -284,7 +284,7 @@ export function beginRun(parts: RunParts): ActiveRun {
     },
     async sendReports() {
       await sendReports(false);
-      if (mayBeHeldOpen(config, process.env)) sayRemarks();
+      if (mayBeHeldOpen(config, process.env)) sayWarnings();
     },
     async exit() {
       await sendReports(true);
@@ -292,7 +292,7 @@ export function beginRun(parts: RunParts): ActiveRun {
       await spool.release(areLeft ? reports().filter((report) => isFresh(report, startedAtMs)) : []);
       await withinBudget((deadline) => spool.settle(deadline));
       live?.stop();
-      sayRemarks();
+      sayWarnings();
       const output = writeOutput();
       if (!output) return;
       const failing = showsSummary(process.env)
@@ -300,15 +300,15 @@ export function beginRun(parts: RunParts): ActiveRun {
         : NONE_LISTED;
       written('what the CI system reads', () => {
         const totals = runFields(fields, run, {});
-        const reasons = reasonsOf(parts.runErrors.of(config, root), run.result.status, totals.failedTests);
+        const reasons = reasonsOf(parts.runErrors.list(config, root), run.result.status, totals.failedTests);
         const command = writeCiOutputs(process.env, workingDirectory, output, totals, reasons, failing);
         if (command) parts.printCommand(command);
       });
     },
   };
 
-  function sayRemarks(): void {
-    const line = remarks.take();
+  function sayWarnings(): void {
+    const line = warnings.take();
     if (line !== undefined) log.info(line);
   }
 

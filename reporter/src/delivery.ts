@@ -13,7 +13,7 @@ import { Unreadable } from './files';
 import { bytesBody } from './http';
 import { deliveredRun, FAILURES_IN_A_ROW, isBroken, upload, type DeliveredRun, type Delivery, type OutgoingAttempt, type OutgoingFile } from './outgoing';
 import { endsParts, openInParts, type RunInParts } from './run-in-parts';
-import { slimmed } from './slim';
+import { trimmed } from './trim-payload';
 import type { AttemptIdentity } from './test-case';
 import type { IndexedFile } from './upload';
 
@@ -146,8 +146,8 @@ async function submit(delivery: Delivery, cases: readonly OutgoingCase[], faults
     // What was sent is too large for the way there, and so would be the batches behind it.
     if (error.status === 413 && cases.length > 1 && sizeBytes <= faults.bytesMax) faults.bytesMax = Math.max(1, Math.ceil(sizeBytes / 2));
     const [only] = cases;
-    const slim = error.status === 413 && only && cases.length === 1 ? slimmed(only.json) : undefined;
-    if (only && slim !== undefined) return submit(delivery, [{ ...only, json: slim }], faults);
+    const smaller = error.status === 413 && only && cases.length === 1 ? trimmed(only.json) : undefined;
+    if (only && smaller !== undefined) return submit(delivery, [{ ...only, json: smaller }], faults);
     const mayBeAtFault = isBroken(error) && ++faults.failures < FAILURES_IN_A_ROW;
     if (mayBeAtFault && only && cases.length === 1) {
       faults.left.push(only);
@@ -167,7 +167,7 @@ async function submit(delivery: Delivery, cases: readonly OutgoingCase[], faults
 const HEADERS = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
 
 function mayShrink(cases: readonly OutgoingCase[]): boolean {
-  return cases.length > 1 || slimmed(cases[0]?.json ?? '{}') !== undefined;
+  return cases.length > 1 || trimmed(cases[0]?.json ?? '{}') !== undefined;
 }
 
 /** Case by case, so that only the compressed body exists as a whole. */

@@ -27,7 +27,10 @@ export interface ReportDelivery {
   capabilities: ServiceCapabilities;
 }
 
-type Sending = Pick<ReportDelivery, 'client' | 'deadline' | 'log' | 'run' | 'capabilities'>;
+type Sending = Pick<ReportDelivery, 'client' | 'deadline' | 'log' | 'run' | 'capabilities'> & {
+  /** Somebody waits for the end: long work prints a line now and then. */
+  isWaitedFor?: boolean;
+};
 
 export interface DeliveredReports {
   /** Of the run afterwards; undefined when nothing was sent. */
@@ -100,13 +103,11 @@ async function deliverReport(delivery: ReportDelivery, report: Report, options: 
   }
   // Its hash has to be known before it is sent.
   const archive = await archiveReport(entries);
-  const stopProgress = reportProgress(delivery.log, () => ({ filesSent: 0, files: 1, bytesLeft: archive.sizeBytes }));
   try {
-    const status = await sendReport(delivery, { type, label, size: archive.sizeBytes, open: archive.open }, options);
+    const status = await sendReport({ ...delivery, isWaitedFor: true }, { type, label, size: archive.sizeBytes, open: archive.open }, options);
     delivery.log.detail(`${type} report sent (${entries.length} files)`);
     return status;
   } finally {
-    stopProgress();
     await archive.remove();
   }
 }
@@ -127,10 +128,17 @@ async function sendReport(sending: Sending, report: OutgoingReport, options: Sen
 }
 
 async function stageReport(sending: Sending, report: OutgoingReport, sizeBytes: number, options: SendOptions): Promise<string | undefined> {
-  const { run: { runId, projectName }, capabilities } = sending;
-  const [outcome] = await stageForRun({ ...sending, ...options }, { runId, projectName }, [stagedReport(report, sizeBytes)], () => undefined);
-  capabilities.plan = true;
-  if (outcome?.failure !== undefined) throw outcome.failure;
+  const { run: { runId, projectName }, capabilities, log, isWaitedFor = false } = sending;
+  let bytesLeft = sizeBytes;
+  const stopProgress = isWaitedFor ? reportProgress(log, () => ({ filesSent: 0, files: 1, bytesLeft })) : undefined;
+  try {
+    const [outcome] = await stageForRun({ ...sending, ...options }, { runId, projectName }, [stagedReport(report, sizeBytes)],
+      (_, sentBytes) => void (bytesLeft = sizeBytes - sentBytes));
+    capabilities.plan = true;
+    if (outcome?.failure !== undefined) throw outcome.failure;
+  } finally {
+    stopProgress?.();
+  }
   // The commit says nothing about the run; this call also tells it that its report is there.
   return deliverNoReport(sending, options);
 }

@@ -85,7 +85,7 @@ export function describeRun(parts: RunParts): RunContext {
       scm: await scm,
       sharedPaths: await shared,
       attempts: isOver ? attemptsOf(run) : [],
-      globalErrors: parts.runErrors.of(config, root),
+      globalErrors: parts.runErrors.list(config, root),
     }),
   };
 }

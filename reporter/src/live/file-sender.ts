@@ -13,12 +13,12 @@ import { PlanUnsupported } from '../uploads/calls';
 import { stageFiles } from '../uploads/stage-files';
 import { stagedAttachment, STAGED_MIN_BYTES, type StagedFile } from '../uploads/staged-file';
 import type { OpenRun } from './opening';
-import type { Pace } from './pace';
+import type { RetryPolicy } from './retry-policy';
 
 export interface FileSenderParts {
   client: Client;
   log: Log;
-  pace: Pace;
+  retryPolicy: RetryPolicy;
   atOnce: boolean;
   run(): OpenRun | undefined;
   stop(error: unknown): void;
@@ -57,7 +57,7 @@ const UNKNOWN_CASE_PAUSES_MS = [1_000, 3_000];
 const TRIES_ON_500 = 4;
 
 export function createFileSender(parts: FileSenderParts): FileSender {
-  const { pace, log } = parts;
+  const { retryPolicy, log } = parts;
   const held = new Map<object, Job>();
   const jobs: Job[] = [];
   const running = new Set<Promise<void>>();
@@ -79,8 +79,8 @@ export function createFileSender(parts: FileSenderParts): FileSender {
     const body = await caseFilesBody(run.streamToken, job.identity, job.files);
     for (let unknown = 0; ; unknown++) {
       try {
-        await pace.persist(() => parts.client.send(
-          `/api/test-runs/${run.runId}/case-files`, body, pace.deadline(), { tries: 1, withToken: true }),
+        await retryPolicy.persist(() => parts.client.send(
+          `/api/test-runs/${run.runId}/case-files`, body, retryPolicy.deadline(), { tries: 1, withToken: true }),
         { triesOn500: job.triesOn500 });
         return;
       } catch (error) {
@@ -102,10 +102,10 @@ export function createFileSender(parts: FileSenderParts): FileSender {
         client: parts.client, log,
         target: { runId, streamToken },
         parallel: 1,
-        persist: (call) => pace.persist(call, { triesOn500: job.triesOn500 }),
-        pause: (milliseconds) => pace.pause(milliseconds),
-        deadline: () => pace.deadline(),
-        isOver: () => pace.isOver,
+        persist: (call) => retryPolicy.persist(call, { triesOn500: job.triesOn500 }),
+        pause: (milliseconds) => retryPolicy.pause(milliseconds),
+        deadline: () => retryPolicy.deadline(),
+        isOver: () => retryPolicy.isOver,
         onSent: (file, sentBytes) => underway.set(file, sentBytes),
       }, staged);
       for (const [index, { failure }] of outcomes.entries()) {
@@ -137,7 +137,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
     }
   };
   const failed = (job: Job, error: unknown): void => {
-    if (pace.isOver) jobs.unshift(job);
+    if (retryPolicy.isOver) jobs.unshift(job);
     else if (endsStreaming(error)) parts.stop(error);
     else if (mayBeDivided(error) && job.files.length > 1) jobs.unshift(...job.files.map((file) => ({ ...job, files: [file] })));
     else if (isBroken(error) || mayBeRead(error)) aside.push(job);
@@ -162,7 +162,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
     bytesLeft -= sizeOf(own);
   };
   const pump = (): void => {
-    while (isOpen && !isGivenUp && !pace.isOver && running.size < PARALLEL && jobs.length > 0 && !parts.isStopped()) {
+    while (isOpen && !isGivenUp && !retryPolicy.isOver && running.size < PARALLEL && jobs.length > 0 && !parts.isStopped()) {
       const job = jobs.shift()!;
       const one: Promise<void> = work(job).finally(() => {
         running.delete(one);

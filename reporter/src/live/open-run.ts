@@ -7,11 +7,11 @@ import { jsonBody } from '../http';
 import type { StartFields } from '../run';
 import type { SetupRegistration } from '../setup-registration';
 import { firstOpening, nextOpening, openingRequest, type OpeningAnswer, type OpeningRequest, type OpenRun } from './opening';
-import type { Pace } from './pace';
+import type { RetryPolicy } from './retry-policy';
 
 export interface OpenParts {
   client: Client;
-  pace: Pace;
+  retryPolicy: RetryPolicy;
   start: Promise<StartFields>;
   /** The run as it was registered before global setup. */
   setup: Promise<SetupRegistration | undefined> | undefined;
@@ -20,10 +20,10 @@ export interface OpenParts {
 const PAUSES_MS = [2_000, 5_000, 10_000, 30_000];
 
 /** Fails when the service refuses to open the run, or there is no time left to ask again. */
-export async function openRun({ client, pace, start, setup }: OpenParts): Promise<OpenRun> {
+export async function openRun({ client, retryPolicy, start, setup }: OpenParts): Promise<OpenRun> {
   const [fields, registration] = await Promise.all([start, setup]);
-  const send = ({ path, body, withToken }: OpeningRequest): Promise<OpeningAnswer> => pace.persist(
-    () => client.send(`/api/test-runs/${path}`, jsonBody(body), pace.deadline(), { tries: 1, withToken }),
+  const send = ({ path, body, withToken }: OpeningRequest): Promise<OpeningAnswer> => retryPolicy.persist(
+    () => client.send(`/api/test-runs/${path}`, jsonBody(body), retryPolicy.deadline(), { tries: 1, withToken }),
     { pauseMs: (tries) => PAUSES_MS[Math.min(tries, PAUSES_MS.length) - 1]! },
   ).then((answer) => ({ answer }), (failure: unknown) => ({ failure }));
   for (let opening = firstOpening(registration); ;) {

@@ -17,7 +17,7 @@ import { createEventSender } from './event-sender';
 import { createFileSender } from './file-sender';
 import { openRun } from './open-run';
 import type { OpenRun } from './opening';
-import { createPace } from './pace';
+import { createRetryPolicy } from './retry-policy';
 
 export interface LiveParts {
   client: Client;
@@ -36,7 +36,7 @@ export interface LiveParts {
 
 export interface Live {
   /** An event the service forwards and does not keep; dropped when there is no room. */
-  animate(event: QueuedEvent): void;
+  sendTransient(event: QueuedEvent): void;
   /** A result, and the files that follow once it was accepted. */
   complete(key: object, json: string, identity: AttemptIdentity, files: readonly AttachmentFile[]): void;
   /** Whether the result waits to be sent or was sent. */
@@ -76,7 +76,7 @@ const SILENT_SERVICE_MS = 5_000;
 
 export function startLive(parts: LiveParts): Live {
   const { client, log } = parts;
-  const pace = createPace();
+  const retryPolicy = createRetryPolicy();
   let state: LiveState = { phase: 'opening' };
 
   const runNow = (): OpenRun | undefined => (state.phase === 'opening' ? undefined : state.run);
@@ -87,9 +87,9 @@ export function startLive(parts: LiveParts): Live {
     log.detail(`streaming stopped: ${by.message}`);
   };
   const isStopped = (): boolean => state.phase === 'stopped';
-  const files = createFileSender({ client, log, pace, stop, isStopped, run: runNow, atOnce: parts.filesAtOnce });
+  const files = createFileSender({ client, log, retryPolicy, stop, isStopped, run: runNow, atOnce: parts.filesAtOnce });
   const events = createEventSender({
-    client, log, pace, stop, isStopped,
+    client, log, retryPolicy, stop, isStopped,
     run: runNow,
     queue: createEventQueue(QUEUE_MAX_BYTES),
     batchSize: parts.batchSize,
@@ -99,7 +99,7 @@ export function startLive(parts: LiveParts): Live {
       parts.onAccepted(key);
     },
   });
-  const opened = openRun({ client, pace, start: parts.start, setup: parts.setup }).then((run) => {
+  const opened = openRun({ client, retryPolicy, start: parts.start, setup: parts.setup }).then((run) => {
     state = { phase: 'open', run };
     parts.onOpen(run);
     events.start();
@@ -111,19 +111,19 @@ export function startLive(parts: LiveParts): Live {
   const beat = async ({ runId, streamToken }: OpenRun): Promise<void> => {
     beatAtMs = Date.now();
     await client.send(
-      `/api/test-runs/${runId}/heartbeat`, jsonBody({ streamToken }), pace.deadline(), { tries: 1, withToken: true },
+      `/api/test-runs/${runId}/heartbeat`, jsonBody({ streamToken }), retryPolicy.deadline(), { tries: 1, withToken: true },
     ).catch((error: unknown) => {
       if (!isTransient(error)) stop(error);
     });
   };
   const heartbeat = setInterval(() => {
-    const idleMs = Date.now() - Math.max(pace.lastAnswerAtMs ?? Date.now(), beatAtMs);
-    if (state.phase === 'open' && !pace.isHurried && idleMs >= IDLE_MS) void beat(state.run);
+    const idleMs = Date.now() - Math.max(retryPolicy.lastAnswerAtMs ?? Date.now(), beatAtMs);
+    if (state.phase === 'open' && !retryPolicy.isHurried && idleMs >= IDLE_MS) void beat(state.run);
   }, IDLE_MS / 3);
   heartbeat.unref();
 
   return {
-    animate: (event) => void (!isStopped() && events.push(event)),
+    sendTransient: (event) => void (!isStopped() && events.push(event)),
     complete(key, json, identity, own) {
       if (isStopped()) return;
       if (own.length > 0) files.hold(key, identity, own);
@@ -134,7 +134,7 @@ export function startLive(parts: LiveParts): Live {
     isSetAside: (key) => events.isSetAside(key),
     areFilesDone: (key) => files.isDone(key),
     async settle(deadline) {
-      pace.hurry(pace.lastAnswerAtMs === undefined ? deadlineWithin(deadline, SILENT_SERVICE_MS) : deadline);
+      retryPolicy.hurry(retryPolicy.lastAnswerAtMs === undefined ? deadlineWithin(deadline, SILENT_SERVICE_MS) : deadline);
       await opened;
       await events.drain();
       await files.drain();
@@ -143,9 +143,9 @@ export function startLive(parts: LiveParts): Live {
     async finish(fields, deadline) {
       if (state.phase !== 'open') return undefined;
       const { runId, streamToken } = state.run;
-      pace.hurry(deadline);
-      return pace.persist(() => client.send(
-        `/api/test-runs/${runId}/finish`, jsonBody({ streamToken, ...fields }), pace.deadline(), { tries: 1, withToken: true }),
+      retryPolicy.hurry(deadline);
+      return retryPolicy.persist(() => client.send(
+        `/api/test-runs/${runId}/finish`, jsonBody({ streamToken, ...fields }), retryPolicy.deadline(), { tries: 1, withToken: true }),
       ).catch((error: unknown) => {
         stop(error);
         return undefined;
@@ -153,7 +153,7 @@ export function startLive(parts: LiveParts): Live {
     },
     stop() {
       clearInterval(heartbeat);
-      pace.stop();
+      retryPolicy.stop();
     },
     progress: () => ({ ...events.progress(), ...files.progress() }),
     get run() {
@@ -163,10 +163,10 @@ export function startLive(parts: LiveParts): Live {
       return state.phase === 'stopped' ? state.by : undefined;
     },
     get isOffline() {
-      return pace.isFailing || (pace.lastAnswerAtMs === undefined && runNow() === undefined);
+      return retryPolicy.isFailing || (retryPolicy.lastAnswerAtMs === undefined && runNow() === undefined);
     },
     get wasHeard() {
-      return pace.lastAnswerAtMs !== undefined;
+      return retryPolicy.lastAnswerAtMs !== undefined;
     },
     get firstFileLost() {
       return files.firstLost;

@@ -141,7 +141,7 @@ async function sendEntry(file: string, note: SpoolNote, client: Client, parts: F
   if (sent.filesLeft.length + sent.resultsLeft.length === 0) {
     const { projectName, clientRunId } = run;
     const attached = { runId: sent.runId, projectName, clientRunId, startedAtMs: Date.parse(run.startTime) };
-    await deliverKeptReports({ client, deadline, log, run: attached, reports, tries, capabilities });
+    await deliverKeptReports({ client, deadline, log, run: attached, reports, tries, capabilities, isWaitedFor });
   }
   if (isLeft) throw new Error(`${sent.resultsLeft.length} of its results and ${filesLeft.length} of its files did not arrive yet`);
   await removeEntry(file);
