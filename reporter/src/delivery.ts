@@ -19,6 +19,8 @@ import type { IndexedFile } from './upload';
 
 const CASES_MAX_BYTES = 48 * 1024 * 1024;
 const CASES_MAX_COUNT = 20_000;
+/** Of a run that takes several requests anyway: a function answers within seconds or not at all. */
+const PART_MAX_COUNT = 2_000;
 /** Results shrink at least so much when compressed; where they do not, the batch is split. */
 const COMPRESSION = 5;
 /** Above this the results go ahead alone, so that a slow link cannot lose them. */
@@ -61,7 +63,7 @@ export async function deliverRun(delivery: Delivery): Promise<DeliveredRun> {
   const files: OutgoingFile[] = [];
   for (const { entry, identity, files: own } of delivery.attempts) {
     const json = JSON.stringify(entry);
-    if (cases.length >= CASES_MAX_COUNT || (cases.length > 0 && size + json.length > Math.min(CASES_MAX_BYTES, faults.bytesMax * COMPRESSION))) {
+    if (cases.length >= (faults.parts ? PART_MAX_COUNT : CASES_MAX_COUNT) || (cases.length > 0 && size + json.length > Math.min(CASES_MAX_BYTES, faults.bytesMax * COMPRESSION))) {
       faults.parts ??= await openInParts(delivery) ?? null;
       await submit(delivery, cases, faults);
       isOneRequest = false;
@@ -127,6 +129,10 @@ async function tryUpload(
 /** Sends results, in as many requests as it takes. Those the service fails on are left: others may tell whether they are at fault. */
 async function submit(delivery: Delivery, cases: readonly OutgoingCase[], faults: Faults): Promise<void> {
   const { parts } = faults;
+  if (parts && cases.length > PART_MAX_COUNT) {
+    for (let from = 0; from < cases.length; from += PART_MAX_COUNT) await submit(delivery, cases.slice(from, from + PART_MAX_COUNT), faults);
+    return;
+  }
   let sizeBytes = 0;
   try {
     const payload = await compressed(parts ? parts.head : delivery.run, cases);

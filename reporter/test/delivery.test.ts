@@ -130,6 +130,15 @@ test('results too large for one request are halved until they fit, and the run i
     assert.deepEqual([start['clientRunId'], start['metadata'], finish['status'], finish['streamToken']], ['run-0001', { a: 1 }, 'failed', STREAM_TOKEN]);
   }));
 
+test('tens of thousands of results are one run, fed in requests that are answered in time', () => withService(liveReplies(), async (service) => {
+  const { runId } = await deliver(service, Array.from({ length: 20_500 }, (_, index) => attempt(`${index}`)));
+  assert.equal(runId, 7);
+  const events = service.received.slice(1, -1);
+  assert.deepEqual([service.paths()[0], service.paths().at(-1)], ['test-runs/start', 'test-runs/7/finish']);
+  assert.ok(events.every(({ path: where, json }) => where.endsWith('/7/events') && (json['testCases'] as unknown[]).length <= 2_000));
+  assert.equal(new Set(events.flatMap(({ json }) => titles(json['testCases']))).size, 20_500);
+}));
+
 for (const [what, special] of [
   ['starts no run', ({ path: where }: Received) => (where.endsWith('/start') ? { status: 400, body: {} } : undefined)],
   ['takes no events for it', ({ path: where }: Received) => (where.endsWith('/events') ? { status: 409, body: { code: 'run_finished' } } : undefined)],
