@@ -2,51 +2,32 @@
  * One run from its first test to its last byte: streamed while it goes on, sent as a
  * batch where streaming did not work, kept on disk where that did not work either.
  */
-import os from 'node:os';
-import type { FullConfig, FullResult, Suite, TestCase, TestError, TestResult, TestStep } from '@playwright/test/reporter';
-import { attemptOf, attemptsOf, keyOf, type Attempt, type RunOutcome } from './attempts';
+import type { FullResult, TestCase, TestError, TestResult, TestStep } from '@playwright/test/reporter';
+import { attemptOf, attemptsOf, keyOf, type Attempt } from './attempts';
 import { takeCaptures, type CaptureStore } from './captures';
-import { detectCi } from './ci';
+import { UNKNOWN_CAPABILITIES, type ServiceCapabilities } from './capabilities';
 import { createClient, deadlineIn, deadlineWithin, isTransient, type Deadline } from './client';
 import { recordsTrace, watchCutOff } from './cut-off';
-import { deliveredRun, deliverRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './delivery';
+import { deliverRun } from './delivery';
 import { advice } from './failure';
 import { NONE_LISTED, readFailingTests } from './failing-tests';
 import { filesOf } from './files';
-import { collectScm, sharedPaths } from './git';
-import { instanceId, newClientRunId } from './identity';
 import { beginEvent, stepEvent } from './live/events';
 import { startLive } from './live/session';
-import { mayBeHeldOpen, mayPrintNow, type Log } from './log';
-import { metadataOf } from './metadata';
-import { projectNameFor, type Settings } from './options';
-import { showsSummary, writeCiOutputs, writeOutputFile, type RunOutput } from './output';
+import { rememberRun } from './last-run';
+import { mayBeHeldOpen, mayPrintNow } from './log';
+import { showsSummary, writeCiOutputs, writeOutputFile } from './output';
+import { deliveredRun, type DeliveredRun, type OutgoingAttempt, type OutgoingFile, type OutgoingResult } from './outgoing';
 import { reportProgress } from './progress';
-import { createRemarks } from './remarks';
+import { collectServerWarnings } from './server-warnings';
 import { deliverNoReport, deliverReports } from './report-delivery';
-import { configDir, expectedReports, isFresh, mayBeReported, type Report } from './reports';
-import { runFields, startFields, testsOf, type RunFields, type StartFields } from './run';
-import { reasonsOf, type RunErrors } from './run-errors';
-import type { Selection } from './selection';
-import { takeHandover } from './setup-registration';
+import { expectedReports, isFresh, mayBeReported, type Report } from './reports';
+import { runFields, type RunFields } from './run';
+import { describeRun, type RunParts } from './run-context';
+import { reasonsOf } from './run-errors';
 import { createRunSpool } from './spool/run-spool';
-import { relativePath, sourceRootOf } from './source-root';
-import type { SuiteModes } from './suites';
+import type { RunOutput } from './summary';
 import { createTestCaseBuilder } from './test-case';
-
-export interface RunParts {
-  settings: Settings;
-  origin: string;
-  config: FullConfig;
-  suite: Suite;
-  selection: Selection;
-  workingDirectory: string;
-  log: Log;
-  modes: SuiteModes;
-  runErrors: RunErrors;
-  /** Prints a line that is for the CI system and not for people. */
-  printCommand(line: string): void;
-}
 
 export interface ActiveRun {
   testBegan(test: TestCase, result: TestResult): void;
@@ -62,6 +43,23 @@ export interface ActiveRun {
   exit(): Promise<void>;
 }
 
+/**
+ * Where the run stands: its tests run, then the service has it or has not. Reports follow only a run that was delivered; of
+ * one that was not they are kept beside it.
+ */
+type Stage =
+  | { name: 'running' }
+  | { name: 'undelivered' }
+  | DeliveredStage;
+
+interface DeliveredStage {
+  name: 'delivered';
+  fields: RunFields;
+  run: DeliveredRun;
+  /** The service waits for a report before it ends the run. */
+  awaitsReport: boolean;
+}
+
 /** Kept back for ending the run when its files take all the time there is. */
 const FINISH_SHARE = 0.25;
 const FINISH_RESERVE_MS = 15_000;
@@ -71,60 +69,25 @@ const LISTING_MS = 5_000;
 const SILENT_SERVICE = { tries: 2, withinMs: 10_000 };
 
 export function beginRun(parts: RunParts): ActiveRun {
-  const { settings, config, suite, selection, workingDirectory, log } = parts;
-  const handover = takeHandover();
-  const startedAtMs = handover?.startedAtMs ?? Date.now();
-  const detected = detectCi(process.env);
-  const ci = settings.collectCiInfo ? detected?.info : undefined;
-  const projectName = projectNameFor(settings, configDir(config, workingDirectory));
+  const { settings, config, workingDirectory, log } = parts;
+  const { handover, startedAtMs, buildUrl, projectName, root, run, fields, metadata } = describeRun(parts);
   const service = createClient(parts.origin, settings.credentials, log);
-  const remarks = createRemarks(log);
-  const client = remarks.of(service);
+  const warnings = collectServerWarnings(log);
+  const client = warnings.listenTo(service);
+  const capabilities: ServiceCapabilities = { ...UNKNOWN_CAPABILITIES };
   const captures: CaptureStore = new WeakMap();
-  const root = sourceRootOf(config, workingDirectory, suite);
-  const run: RunOutcome = {
-    config, suite, root,
-    ended: new WeakSet(),
-    result: { status: 'passed', startTime: new Date(startedAtMs), duration: 0 },
-  };
   const builder = createTestCaseBuilder(run, parts.modes, captures);
-  const fields: StartFields = startFields({
-    config, settings, selection, projectName, startedAtMs,
-    clientRunId: handover?.clientRunId ?? newClientRunId(),
-    plannedTests: testsOf(suite).length,
-    instanceId: instanceId({
-      projectName, workingDirectory,
-      runLabel: settings.runLabel ?? detected?.runLabel,
-      playwrightProjects: selection.projects,
-      hostname: os.hostname(),
-    }),
-  });
-  // Asked now, so that the answers are there when they are needed.
-  const scm = settings.collectScmInfo
-    ? collectScm(configDir(config, workingDirectory), detected?.info).catch(() => undefined)
-    : Promise.resolve(undefined);
-  const testFiles = new Set(suite.allTests().map(({ location }) => relativePath(location.file, root)));
-  const shared = settings.collectScmInfo ? sharedPaths([...testFiles], root).catch(() => []) : [];
-  const metadata = async (isOver: boolean): Promise<Record<string, unknown>> => metadataOf({
-    settings, ci, run,
-    scm: await scm,
-    sharedPaths: await shared,
-    attempts: isOver ? attemptsOf(run) : [],
-    globalErrors: parts.runErrors.of(config, root),
-  });
 
   let haveTestsBegun = false;
   const cutOff = watchCutOff();
   let changes = 0;
-  let ended: RunFields | undefined;
-  let delivered: DeliveredRun | undefined;
-  let awaitsReport = false;
+  let stage: Stage = { name: 'running' };
   let spentMs = 0;
   const sentReports = new Set<string>();
   let unsentReports = 0;
   const notWritten = new Set<string>();
-  // Remarks on earlier runs are nothing to say at the end of this one.
-  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client: createRemarks(log).of(service), log });
+  // Warnings about earlier runs do not belong to the end of this one.
+  const spool = createRunSpool({ settings, origin: parts.origin, projectName, client: collectServerWarnings(log).listenTo(service), log, capabilities });
   const live = settings.streaming ? startLive({
     client, log,
     batchSize: settings.streamingBatchSize,
@@ -132,7 +95,8 @@ export function beginRun(parts: RunParts): ActiveRun {
     filesAtOnce: settings.liveFileUploads,
     start: metadata(false).then((known) => ({ ...fields, metadata: known })),
     setup: handover?.registration,
-    onOpen({ runId, runUrl }) {
+    onOpen({ runId, runUrl, capabilities: announced }) {
+      Object.assign(capabilities, announced);
       if (mayPrintNow(config, haveTestsBegun)) log.now(`live: ${urlOf(runId, runUrl)}`);
       spool.flush();
     },
@@ -175,7 +139,7 @@ export function beginRun(parts: RunParts): ActiveRun {
   }
 
   /** The streamed run, ended; undefined when its results have to be sent as a batch. */
-  async function finishLive(all: RunFields, deadline: Deadline): Promise<DeliveredRun | undefined> {
+  async function finishLive(all: RunFields, deadline: Deadline): Promise<DeliveredStage | undefined> {
     if (!live) return undefined;
     for (const attempt of attemptsOf(run)) if (!live.has(keyOf(attempt))) queue(attempt);
     const stopProgress = reportProgress(log, () => live.progress());
@@ -184,7 +148,7 @@ export function beginRun(parts: RunParts): ActiveRun {
       const isComplete = await live.settle(deadlineWithin(deadline, deadline.remainingMs() - reserveMs))
         && [...attemptsOf(run)].every((attempt) => live.has(keyOf(attempt)));
       if (!isComplete) return undefined;
-      awaitsReport = settings.uploadReport && mayBeReported(config, settings.reports);
+      const awaitsReport = settings.uploadReport && mayBeReported(config, settings.reports);
       const answer = await live.finish({
         ...all, hasPendingUploads: awaitsReport, setupSteps: handover?.steps ?? [],
       }, deadline);
@@ -197,28 +161,30 @@ export function beginRun(parts: RunParts): ActiveRun {
         filesLeft.push(...files.map((file) => ({ identity, file })));
       }
       const { projectId, runUrl } = live.run!;
-      return {
+      const finished: DeliveredRun = {
         ...deliveredRun({ projectId, runUrl, ...answer }),
         filesSent: live.progress().filesSent, filesLost: live.filesLost, filesLeft, resultsLeft,
         ...(live.firstFileLost === undefined ? {} : { firstFileLost: live.firstFileLost }),
       };
+      return { name: 'delivered', fields: all, run: finished, awaitsReport };
     } finally {
       stopProgress();
     }
   }
 
-  async function sendBatch(all: RunFields, deadline: Deadline): Promise<DeliveredRun> {
-    awaitsReport = false;
+  async function sendBatch(all: RunFields, deadline: Deadline): Promise<DeliveredStage> {
     const isSilent = live !== undefined && !live.wasHeard;
-    return deliverRun({
-      client, log, run: all,
+    const submitted = await deliverRun({
+      client, log, run: all, capabilities,
+      isWaitedFor: true,
       deadline: isSilent ? deadlineWithin(deadline, SILENT_SERVICE.withinMs) : deadline,
       attempts: everything(),
       ...(isSilent ? { tries: SILENT_SERVICE.tries } : {}),
     });
+    return { name: 'delivered', fields: all, run: submitted, awaitsReport: false };
   }
 
-  async function deliver(all: RunFields, deadline: Deadline): Promise<DeliveredRun | undefined> {
+  async function deliver(all: RunFields, deadline: Deadline): Promise<Stage> {
     try {
       return await finishLive(all, deadline) ?? await sendBatch(all, deadline);
     } catch (error) {
@@ -229,7 +195,7 @@ export function beginRun(parts: RunParts): ActiveRun {
       } catch (spoolError) {
         log.warn(`sending the run to ${parts.origin} failed: ${advice(error)}, and so did spooling it: ${advice(spoolError)}`);
       }
-      return undefined;
+      return { name: 'undelivered' };
     }
   }
 
@@ -244,23 +210,23 @@ export function beginRun(parts: RunParts): ActiveRun {
   }
 
   async function sendReports(isLast: boolean): Promise<void> {
-    const [known, fields] = [delivered, ended];
-    if (!known || !fields || !settings.uploadReport) return;
-    const run = { runId: known.runId, projectName, startedAtMs, clientRunId: fields.clientRunId };
+    const now = stage;
+    if (now.name !== 'delivered' || !settings.uploadReport) return;
+    const run = { runId: now.run.runId, projectName, startedAtMs, clientRunId: now.fields.clientRunId };
     // An html report gets its page last; any other may look complete while its reporter is still at work.
     const areWritten = isLast || mayBeHeldOpen(config, process.env);
     const ready = reports().filter(({ type }) => areWritten || type === 'html');
     const left = await withinBudget(async (deadline) => {
-      const sent = await deliverReports({ client, deadline, log, run, reports: ready, done: sentReports });
+      const sent = await deliverReports({ client, deadline, log, run, reports: ready, done: sentReports, capabilities });
       unsentReports += sent.left.length;
       let { status } = sent;
-      if (status !== undefined) awaitsReport = false;
+      if (status !== undefined) now.awaitsReport = false;
       // A report that comes some other day finds its run; until then the run need not look unfinished.
-      if (awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run }, unsentReports > 0 ? { tries: 1 } : {});
-      known.status = status ?? known.status;
+      if (now.awaitsReport && isLast) status = await deliverNoReport({ client, deadline, log, run }, unsentReports > 0 ? { tries: 1 } : {});
+      now.run.status = status ?? now.run.status;
       return sent.left;
     });
-    if (left.length > 0) await spool.keepReports(fields, left);
+    if (left.length > 0) await spool.keepReports(now.fields, left);
   }
 
   function reports(): Report[] {
@@ -271,15 +237,15 @@ export function beginRun(parts: RunParts): ActiveRun {
     testBegan(test, result) {
       haveTestsBegun = true;
       changes++;
-      live?.animate(beginEvent(test, result, root, config.shard?.current ?? null));
+      live?.sendTransient(beginEvent(test, result, root, config.shard?.current ?? null));
     },
     stepBegan(test, result, step) {
       const event = live && stepEvent('step-begin', test, result, step, root);
-      if (event) live.animate(event);
+      if (event) live.sendTransient(event);
     },
     stepEnded(test, result, step) {
       const event = live && stepEvent('step-end', test, result, step, root);
-      if (event) live.animate(event);
+      if (event) live.sendTransient(event);
     },
     testEnded(test, result) {
       const captured = takeCaptures(result);
@@ -304,26 +270,29 @@ export function beginRun(parts: RunParts): ActiveRun {
       for (const { title } of unfinished.filter(recordsTrace)) {
         log.warn(`"${title}" was cut off and wrote no trace in time, so none was sent`);
       }
-      const all = ended = runFields(fields, run, await metadata(true));
-      delivered = await withinBudget((deadline) => deliver(all, deadline));
-      if (!delivered) return;
+      const all = runFields(fields, run, await metadata(true));
+      stage = await withinBudget((deadline) => deliver(all, deadline));
+      if (stage.name !== 'delivered') return;
+      const { run: delivered } = stage;
       await spool.forget();
       await keepLeft(all, delivered);
       log.info(`run: ${urlOf(delivered.runId, delivered.runUrl)}`);
       // Written again when the reports are there; at a terminal that may never be.
       writeOutput();
+      await rememberRun(settings.spoolDir, workingDirectory, { runId: delivered.runId, origin: parts.origin })
+        .catch((error: unknown) => log.detail(`remembering the run for the command summary failed: ${advice(error)}`));
     },
     async sendReports() {
       await sendReports(false);
-      if (mayBeHeldOpen(config, process.env)) sayRemarks();
+      if (mayBeHeldOpen(config, process.env)) sayWarnings();
     },
     async exit() {
       await sendReports(true);
-      const areLeft = !delivered && settings.uploadReport;
+      const areLeft = stage.name !== 'delivered' && settings.uploadReport;
       await spool.release(areLeft ? reports().filter((report) => isFresh(report, startedAtMs)) : []);
       await withinBudget((deadline) => spool.settle(deadline));
       live?.stop();
-      sayRemarks();
+      sayWarnings();
       const output = writeOutput();
       if (!output) return;
       const failing = showsSummary(process.env)
@@ -331,15 +300,15 @@ export function beginRun(parts: RunParts): ActiveRun {
         : NONE_LISTED;
       written('what the CI system reads', () => {
         const totals = runFields(fields, run, {});
-        const reasons = reasonsOf(parts.runErrors.of(config, root), run.result.status, totals.failedTests);
+        const reasons = reasonsOf(parts.runErrors.list(config, root), run.result.status, totals.failedTests);
         const command = writeCiOutputs(process.env, workingDirectory, output, totals, reasons, failing);
         if (command) parts.printCommand(command);
       });
     },
   };
 
-  function sayRemarks(): void {
-    const line = remarks.take();
+  function sayWarnings(): void {
+    const line = warnings.take();
     if (line !== undefined) log.info(line);
   }
 
@@ -367,14 +336,15 @@ export function beginRun(parts: RunParts): ActiveRun {
   }
 
   function writeOutput(): RunOutput | undefined {
-    if (!delivered) return undefined;
+    if (stage.name !== 'delivered') return undefined;
+    const { run: delivered } = stage;
     const output = {
       runUrl: urlOf(delivered.runId, delivered.runUrl),
       runId: delivered.runId,
       projectId: delivered.projectId ?? null,
       projectName,
       status: delivered.status ?? run.result.status,
-      ciBuildUrl: ci?.buildUrl ?? null,
+      ciBuildUrl: buildUrl ?? null,
     };
     const { outputFile } = settings;
     if (outputFile) written('the file of the option outputFile', () => writeOutputFile(outputFile, workingDirectory, output));

@@ -2,6 +2,7 @@
 /** `callboard-reporter <command>`: what is done with runs outside of a test run. */
 import { flushCommand } from './commands/flush';
 import { initCommand } from './commands/init';
+import { summaryCommand } from './commands/summary';
 
 const USAGE = `callboard-reporter <command>
 
@@ -9,11 +10,15 @@ const USAGE = `callboard-reporter <command>
                             add the reporter to the Playwright configuration in this folder
   flush [--url <address>]   send runs that were kept on this machine; credentials come from
                             SERVICE_API_KEY, or SERVICE_USERNAME and SERVICE_PASSWORD
+  summary [<run>] [--url <address>]
+                            print a run as Markdown: its id, its address, or nothing for the
+                            last one sent from this folder
 `;
 
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   init: ['--url', '--server-url', '--project'],
   flush: ['--url', '--server-url'],
+  summary: ['--url', '--server-url'],
 };
 
 async function main([command, ...rest]: readonly string[]): Promise<number> {
@@ -33,6 +38,11 @@ async function main([command, ...rest]: readonly string[]): Promise<number> {
       return flushCommand({ env: process.env, url, print });
     case 'init':
       return initCommand({ dir: process.cwd(), url, project: optionOf(rest, '--project'), print });
+    case 'summary':
+      return summaryCommand({
+        env: process.env, url, run: argumentsOf(rest)[0], workingDirectory: process.cwd(), print,
+        complain: (line) => void process.stderr.write(`${line}\n`),
+      });
     case undefined:
     case 'help':
     case '--help':
@@ -49,6 +59,15 @@ function optionOf(args: readonly string[], name: string): string | undefined {
   if (attached !== undefined) return attached.slice(name.length + 1);
   const at = args.indexOf(name);
   return at < 0 ? undefined : args[at + 1];
+}
+
+/** What is neither an option nor the value of one. */
+function argumentsOf(args: readonly string[]): string[] {
+  return args.filter((each, index) => !each.startsWith('-') && !isValue(args[index - 1]));
+}
+
+function isValue(before: string | undefined): boolean {
+  return before !== undefined && before.startsWith('-') && !before.includes('=');
 }
 
 main(process.argv.slice(2)).then((code) => {

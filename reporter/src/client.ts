@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Unreadable } from './files';
-import { get, jsonBody, post, type Answer, type RequestBody } from './http';
+import { get, jsonBody, post, put, type Answer, type RequestBody } from './http';
 import { isRecord, type Credentials } from './options';
 import type { Log } from './log';
 
@@ -31,8 +31,19 @@ export interface SendOptions {
   withToken?: boolean;
 }
 
+/** Where the service wants the bytes of a file. */
+export interface PutTarget {
+  url: string;
+  /** All that may be sent beside the length: a signature covers them. */
+  headers: Record<string, string>;
+  /** The address is one of an object store, not of the service. */
+  isDirect: boolean;
+}
+
 export interface Client {
   send(path: string, body: RequestBody, deadline: Deadline, options?: SendOptions): Promise<JsonObject>;
+  /** Sends the bytes of a file, once. The address itself is the permission: no credential goes along. */
+  put(target: PutTarget, body: RequestBody, deadline: Deadline): Promise<void>;
 }
 
 export interface ReadingClient extends Client {
@@ -85,8 +96,8 @@ export function createClient(origin: string, credentials: Credentials, log: Log)
   const logIn = async (deadline: Deadline, tries: number): Promise<void> => {
     if (credentials.kind !== 'password') return;
     const { username, password } = credentials;
-    const answer = await withRetries('/api/auth/login', tries, deadline, log, () =>
-      post(new URL('/api/auth/login', origin), {}, jsonBody({ username, password }), deadline.signal));
+    const answer = await withRetries('/api/auth/login', tries, deadline, log, async () =>
+      accepted(await post(new URL('/api/auth/login', origin), {}, jsonBody({ username, password }), deadline.signal)));
     cookie = cookiesOf(answer);
     if (cookie === undefined) throw new RequestFailed('the login set no session cookie', answer.status);
   };
@@ -99,7 +110,7 @@ export function createClient(origin: string, credentials: Credentials, log: Log)
   return {
     async send(path, body, deadline, { tries = TRIES, withToken = false } = {}) {
       const exchange = async (headers: () => Record<string, string>): Promise<JsonObject> => objectOf(
-        await withRetries(path, tries, deadline, log, () => post(new URL(path, origin), headers(), body, deadline.signal)));
+        await withRetries(path, tries, deadline, log, async () => accepted(await post(new URL(path, origin), headers(), body, deadline.signal))));
       if (withToken) return exchange(() => ({}));
       if (cookie === undefined) await logIn(deadline, tries);
       try {
@@ -113,21 +124,29 @@ export function createClient(origin: string, credentials: Credentials, log: Log)
     },
     async read(path, deadline) {
       if (cookie === undefined) await logIn(deadline, 1);
-      return objectOf(await withRetries(path, 1, deadline, log, () => get(new URL(path, origin), authorization(), deadline.signal)));
+      return objectOf(await withRetries(path, 1, deadline, log, async () =>
+        accepted(await get(new URL(path, origin), authorization(), deadline.signal))));
     },
+    put: ({ url, headers, isDirect }, body, deadline) => withRetries('upload', 1, deadline, log, async () => {
+      const address = new URL(url, origin);
+      // The service may know itself under another name than the one it is reached by.
+      const target = isDirect ? address : new URL(address.pathname + address.search, origin);
+      const own = isDirect ? headers : { 'content-type': 'application/octet-stream', ...headers };
+      const answer = await put(target, own, body, deadline.signal);
+      if (answer.status >= 200 && answer.status < 300) return;
+      throw isDirect ? storeRefusal(answer) : refusal(answer);
+    }),
   };
 }
 
-async function withRetries(
-  path: string, triesMax: number, deadline: Deadline, log: Log, attempt: () => Promise<Answer>,
-): Promise<Answer> {
+/** Repeats the work while it fails for a reason that may pass, with growing pauses. */
+export async function withRetries<T>(
+  path: string, triesMax: number, deadline: Deadline, log: Log, attempt: () => Promise<T>,
+): Promise<T> {
   for (let tries = 1; ; tries++) {
     let failure: RequestFailed;
     try {
-      const answer = await attempt();
-      if (answer.status === 200) return answer;
-      failure = refusal(answer);
-      if (!isTransient(failure)) throw failure;
+      return await attempt();
     } catch (error) {
       if (error instanceof Unreadable || (error instanceof RequestFailed && !isTransient(error))) throw error;
       failure = error instanceof RequestFailed ? error : new RequestFailed(networkMessage(error), undefined);
@@ -151,6 +170,11 @@ function retryAfterMs(answer: Answer): number | undefined {
   return Number.isFinite(pauseMs) ? Math.min(Math.max(0, pauseMs), PAUSE_MAX_MS) : undefined;
 }
 
+function accepted(answer: Answer): Answer {
+  if (answer.status !== 200) throw refusal(answer);
+  return answer;
+}
+
 function objectOf(answer: Answer): JsonObject {
   const value = parse(answer.body);
   if (!value) throw new RequestFailed('the answer is not a JSON object: is this the address of the service?', answer.status);
@@ -165,6 +189,13 @@ function refusal(answer: Answer): RequestFailed {
   return new RequestFailed(
     `HTTP ${answer.status}${typeof message === 'string' ? `: ${message}` : ''}`, answer.status,
     typeof code === 'string' ? code : undefined, retryAfterMs(answer));
+}
+
+/** Of an object store, which answers in XML. Its address is a permission, so it is not named. */
+function storeRefusal(answer: Answer): RequestFailed {
+  const code = /<Code>(\w{1,60})<\/Code>/.exec(answer.body)?.[1];
+  return new RequestFailed(
+    `HTTP ${answer.status} of the object store${code === undefined ? '' : `: ${code}`}`, answer.status, undefined, retryAfterMs(answer));
 }
 
 /** The origin a redirect leads to: requests with a body and a key are not sent on to it. */

@@ -6,7 +6,7 @@ import type { Deadline, JsonObject, ReadingClient } from './client';
 import { advice } from './failure';
 import type { Log } from './log';
 import { isRecord } from './options';
-import type { FailingTest, FailingTests, RunOutput } from './output';
+import type { FailingTest, FailingTests, RunOutput } from './summary';
 
 const LISTED_MAX = 20;
 

@@ -26,24 +26,32 @@ export interface Answer {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const SILENCE_TIMEOUT_MS = 30_000;
+const JSON_WANTED = { accept: 'application/json' };
 const ANSWER_MAX_BYTES = 8 * 1024 * 1024;
 /** After the server stopped reading, this long an early answer (401, 413) is waited for. */
 const EARLY_ANSWER_MS = 1_000;
 
 /** A GET request. */
 export function get(url: URL, headers: Record<string, string>, signal: AbortSignal): Promise<Answer> {
-  return exchange('GET', url, headers, { headers: {}, length: undefined, async* open() { /* No body. */ } }, signal);
+  return exchange('GET', url, { ...JSON_WANTED, ...headers }, { headers: {}, length: undefined, async* open() { /* No body. */ } }, signal);
 }
 
 /** A POST request with a body. */
 export function post(
   url: URL, headers: Record<string, string>, body: RequestBody, signal: AbortSignal,
 ): Promise<Answer> {
-  return exchange('POST', url, headers, body, signal);
+  return exchange('POST', url, { ...JSON_WANTED, ...headers }, body, signal);
+}
+
+/** A PUT request with these headers and no others: the signature of an address may cover them. Redirects are not followed. */
+export function put(
+  url: URL, headers: Record<string, string>, body: RequestBody, signal: AbortSignal,
+): Promise<Answer> {
+  return exchange('PUT', url, headers, body, signal);
 }
 
 async function exchange(
-  method: 'GET' | 'POST', url: URL, headers: Record<string, string>, body: RequestBody, signal: AbortSignal,
+  method: 'GET' | 'POST' | 'PUT', url: URL, headers: Record<string, string>, body: RequestBody, signal: AbortSignal,
 ): Promise<Answer> {
   const send = url.protocol === 'https:' ? https.request : http.request;
   const request = send(url, {
@@ -51,7 +59,6 @@ async function exchange(
     agent: false,
     signal,
     headers: {
-      accept: 'application/json',
       ...headers,
       ...body.headers,
       ...(body.length === undefined ? {} : { 'content-length': String(body.length) }),

@@ -2,9 +2,12 @@
  * A report directory as one stream: gzip of records (path length, path, content
  * length, content), all lengths little-endian 32-bit. Made while it is sent.
  */
-import { readdir, stat } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { read } from './files';
 import { forwardSlashes } from './paths';
@@ -53,6 +56,27 @@ export function packReport(entries: readonly ReportEntry[]): AsyncIterable<Uint8
   source.once('error', (error) => gzip.destroy(error));
   gzip.once('close', () => source.destroy());
   return source.pipe(gzip);
+}
+
+export interface ReportArchive {
+  sizeBytes: number;
+  open(): AsyncIterable<Uint8Array>;
+  remove(): Promise<void>;
+}
+
+/** The archive as a temporary file that only this user can read, for what needs its size and hash in advance. */
+export async function archiveReport(entries: readonly ReportEntry[]): Promise<ReportArchive> {
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'callboard-report-'));
+  const remove = (): Promise<void> => rm(dir, { recursive: true, force: true });
+  const file = path.join(dir, 'report.gz');
+  try {
+    await pipeline(packReport(entries), createWriteStream(file, { mode: 0o600, flags: 'wx' }));
+    const { size } = await stat(file);
+    return { sizeBytes: size, open: () => read({ kind: 'file', path: file, size }), remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
 }
 
 async function* records(entries: readonly ReportEntry[]): AsyncGenerator<Uint8Array> {

@@ -2,12 +2,18 @@
  * Attaches report directories to a run that is already there. Called whenever more
  * reports may be finished; each directory is sent once.
  */
+import type { ServiceCapabilities } from './capabilities';
 import { isForbidden, isTransient, type Client, type Deadline, type JsonObject, type SendOptions } from './client';
 import { reasonOf } from './failure';
 import type { Log } from './log';
-import { packReport, sendableEntries } from './report-archive';
+import { reportProgress } from './progress';
+import { archiveReport, packReport, sendableEntries } from './report-archive';
 import { isFresh, type Report } from './reports';
 import { noReportBody, reportBody, type AttachedRun, type OutgoingReport } from './upload';
+import { PlanUnsupported } from './uploads/calls';
+import { stageForRun } from './uploads/stage-for-run';
+import { TransferFailed } from './uploads/stage-files';
+import { stagedReport, STAGED_MIN_BYTES } from './uploads/staged-file';
 
 export interface ReportDelivery {
   client: Client;
@@ -17,7 +23,14 @@ export interface ReportDelivery {
   run: AttachedRun;
   /** Directories dealt with; grows with every call. */
   done: Set<string>;
+  /** What the service offers; completed by what its answers tell. */
+  capabilities: ServiceCapabilities;
 }
+
+type Sending = Pick<ReportDelivery, 'client' | 'deadline' | 'log' | 'run' | 'capabilities'> & {
+  /** Somebody waits for the end: long work prints a line now and then. */
+  isWaitedFor?: boolean;
+};
 
 export interface DeliveredReports {
   /** Of the run afterwards; undefined when nothing was sent. */
@@ -49,14 +62,14 @@ export async function deliverReports(delivery: ReportDelivery): Promise<Delivere
   return { status, left };
 }
 
-/** Tells the service that no report will come after all. */
+/** Tells the service that it need not wait for a report: none will come, or it is there. */
 export async function deliverNoReport(
   { client, deadline, log, run }: Pick<ReportDelivery, 'client' | 'deadline' | 'log' | 'run'>, options: SendOptions = {},
 ): Promise<string | undefined> {
   try {
     return statusOf(await client.send('/api/test-runs/upload', noReportBody(run), deadline, options));
   } catch (error) {
-    log.detail(`saying that there is no report failed: ${reasonOf(error)}`);
+    log.detail(`ending the wait for a report failed: ${reasonOf(error)}`);
     return undefined;
   }
 }
@@ -66,12 +79,12 @@ export async function deliverNoReport(
  * try may succeed; a report that the service does not want is let go.
  */
 export async function deliverKeptReports(
-  { client, deadline, log, run, reports, tries }:
-  Pick<ReportDelivery, 'client' | 'deadline' | 'log' | 'run'> & { reports: readonly OutgoingReport[]; tries: number },
+  { reports, tries, ...sending }: Sending & { reports: readonly OutgoingReport[]; tries: number },
 ): Promise<void> {
+  const { log } = sending;
   for (const report of reports) {
     try {
-      await client.send('/api/test-runs/upload', reportBody(run, report), deadline, { tries });
+      await sendReport(sending, report, { tries });
     } catch (error) {
       if (mayArriveLater(error)) throw error;
       log.warn(`the ${report.type} report could not be sent: ${reasonOf(error)}`);
@@ -79,19 +92,60 @@ export async function deliverKeptReports(
   }
 }
 
-async function deliverReport(
-  { client, deadline, log, run }: ReportDelivery, report: Report, options: SendOptions,
-): Promise<string | undefined> {
+async function deliverReport(delivery: ReportDelivery, report: Report, options: SendOptions): Promise<string | undefined> {
   const entries = await sendableEntries(report.dir);
-  const outgoing = { type: report.type, label: report.label, open: () => packReport(entries) };
-  const answer = await client.send('/api/test-runs/upload', reportBody(run, outgoing), deadline, options);
-  log.detail(`${report.type} report sent (${entries.length} files)`);
-  return statusOf(answer);
+  const { type, label } = report;
+  const isLarge = entries.reduce((total, { size }) => total + size, 0) >= STAGED_MIN_BYTES;
+  if (delivery.capabilities.plan === false || !isLarge) {
+    const status = await sendReport(delivery, { type, label, open: () => packReport(entries) }, options);
+    delivery.log.detail(`${type} report sent (${entries.length} files)`);
+    return status;
+  }
+  // Its hash has to be known before it is sent.
+  const archive = await archiveReport(entries);
+  try {
+    const status = await sendReport({ ...delivery, isWaitedFor: true }, { type, label, size: archive.sizeBytes, open: archive.open }, options);
+    delivery.log.detail(`${type} report sent (${entries.length} files)`);
+    return status;
+  } finally {
+    await archive.remove();
+  }
+}
+
+/** Attaches one report; returns the status of the run afterwards. */
+async function sendReport(sending: Sending, report: OutgoingReport, options: SendOptions): Promise<string | undefined> {
+  const { client, deadline, run, capabilities } = sending;
+  const { size } = report;
+  if (capabilities.plan !== false && size !== undefined && size >= STAGED_MIN_BYTES) {
+    try {
+      return await stageReport(sending, report, size, options);
+    } catch (error) {
+      if (!(error instanceof PlanUnsupported)) throw error;
+      capabilities.plan = false;
+    }
+  }
+  return statusOf(await client.send('/api/test-runs/upload', reportBody(run, report), deadline, options));
+}
+
+async function stageReport(sending: Sending, report: OutgoingReport, sizeBytes: number, options: SendOptions): Promise<string | undefined> {
+  const { run: { runId, projectName }, capabilities, log, isWaitedFor = false } = sending;
+  let bytesLeft = sizeBytes;
+  const stopProgress = isWaitedFor ? reportProgress(log, () => ({ filesSent: 0, files: 1, bytesLeft })) : undefined;
+  try {
+    const [outcome] = await stageForRun({ ...sending, ...options }, { runId, projectName }, [stagedReport(report, sizeBytes)],
+      (_, sentBytes) => void (bytesLeft = sizeBytes - sentBytes));
+    capabilities.plan = true;
+    if (outcome?.failure !== undefined) throw outcome.failure;
+  } finally {
+    stopProgress?.();
+  }
+  // The commit says nothing about the run; this call also tells it that its report is there.
+  return deliverNoReport(sending, options);
 }
 
 /** The service may answer again, and whoever may not send it now may be allowed to. */
 function mayArriveLater(error: unknown): boolean {
-  return isTransient(error) || isForbidden(error);
+  return error instanceof TransferFailed || isTransient(error) || isForbidden(error);
 }
 
 function statusOf({ status }: JsonObject): string | undefined {

@@ -35,7 +35,7 @@ export class CallboardReporter implements Reporter {
     return false;
   }
 
-  /** Only newer Playwright calls this; it is the one moment at which suites tell their mode. */
+  /** Called by newer Playwright only; afterwards the modes of suites cannot be read. */
   async preprocess(planned: PlannedRun): Promise<void> {
     this.guard('reading suite modes', () => readSuiteModes(planned, this.modes));
   }
@@ -46,24 +46,24 @@ export class CallboardReporter implements Reporter {
 
   onTestBegin(test: TestCase, result: TestResult): void {
     this.runErrors.testBegan();
-    this.guard('telling that a test began', () => this.run?.testBegan(test, result));
+    this.guard('reporting the start of a test', () => this.run?.testBegan(test, result));
   }
 
   onStepBegin(test: TestCase, result: TestResult, step: TestStep): void {
-    this.guard('telling that a step began', () => this.run?.stepBegan(test, result, step));
+    this.guard('reporting the start of a step', () => this.run?.stepBegan(test, result, step));
   }
 
   onStepEnd(test: TestCase, result: TestResult, step: TestStep): void {
-    this.guard('telling that a step ended', () => this.run?.stepEnded(test, result, step));
+    this.guard('reporting the end of a step', () => this.run?.stepEnded(test, result, step));
   }
 
   onTestEnd(test: TestCase, result: TestResult): void {
-    this.guard('taking a result', () => this.run?.testEnded(test, result));
+    this.guard('recording a result', () => this.run?.testEnded(test, result));
   }
 
   /** Only newer Playwright says in which worker it happened. */
   onError(error: TestError, worker?: unknown): void {
-    this.guard('taking an error', () => {
+    this.guard('recording an error', () => {
       this.runErrors.add(error, worker !== undefined);
       this.run?.errorCame(error);
     });

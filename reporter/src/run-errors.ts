@@ -21,7 +21,7 @@ export interface RunErrors {
   add(error: TestError, isOfWorker: boolean): void;
   /** A test began: all of them are loaded. */
   testBegan(): void;
-  of(config: FullConfig, root: SourceRoot): RunError[];
+  list(config: FullConfig, root: SourceRoot): RunError[];
 }
 
 /** As many as the service keeps. */
@@ -53,7 +53,7 @@ export function collectRunErrors(): RunErrors {
     testBegan() {
       haveTestsBegun = true;
     },
-    of(config, root) {
+    list(config, root) {
       const read = errors.map(({ error, isOfWorker, isEarly }): RunError => {
         const message = stripAnsi(messageOf(error) || error.stack || 'Unknown error');
         const phase = isOfWorker ? 'worker' : phaseOf(error, message, config, isEarly);

@@ -82,17 +82,22 @@ function fieldsOf({ runId, projectName, startedAtMs, clientRunId }: AttachedRun)
   ];
 }
 
+/** The attempt that a file belongs to, as the service finds it again. */
+export function caseReference(identity: AttemptIdentity): Record<string, unknown> {
+  const { title, location, retries, suitePath, repeatEachIndex, browser } = identity;
+  // Results that another process kept on disk are as they were written.
+  return { title, location, retries, suitePath, repeatEachIndex, browserProject: browser?.projectName };
+}
+
 /** Files of one attempt of a streamed run. */
 export async function caseFilesBody(
   streamToken: string, identity: AttemptIdentity, files: readonly AttachmentFile[],
 ): Promise<RequestBody> {
-  const { title, location, retries, suitePath, repeatEachIndex, browser } = identity;
-  const testCase = { title, location, retries, suitePath, repeatEachIndex, browserProject: browser.projectName };
   const trace = files.find(({ kind }) => kind === 'trace');
   const attachments = files.filter(({ kind }) => kind === 'attachment');
   return multipartBody([
     { name: 'streamToken', value: streamToken },
-    { name: 'testCase', value: JSON.stringify(testCase) },
+    { name: 'testCase', value: JSON.stringify(caseReference(identity)) },
     ...(trace ? [{ name: 'trace_hash', value: await sha256(trace.content) }, filePart('trace', trace)] : []),
     ...(attachments.length > 0 ? [{ name: 'attach_meta', value: JSON.stringify(attachments.map(metaOf)) }] : []),
     ...attachments.map((file) => filePart('attach_file', file)),

@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { createClient, deadlineIn, RequestFailed } from '../src/client';
-import { deliverRun, type OutgoingAttempt } from '../src/delivery';
+import { deliverRun } from '../src/delivery';
 import type { AttachmentFile } from '../src/files';
 import { jsonBody } from '../src/http';
 import { createLog } from '../src/log';
+import type { OutgoingAttempt } from '../src/outgoing';
 import type { RunFields } from '../src/run';
 import type { AttemptIdentity, TestCaseEntry } from '../src/test-case';
-import { ACCEPTED, AT_ONCE, busyTrace, field, fileBytes, goneFile, startService, type Received, type Reply, type Service } from './service';
+import { ACCEPTED, AT_ONCE, busyTrace, field, fileBytes, goneFile, liveReplies, startService, STREAM_TOKEN, type Received, type Reply, type Service } from './service';
 
 const silent = createLog(false, () => process.stdout);
 const RUN = { projectName: 'shop', status: 'failed', clientRunId: 'run-0001', metadata: { a: 1 } } as unknown as RunFields;
@@ -98,9 +99,9 @@ test('large files follow their results in bounded uploads of the same run', () =
   const big = Buffer.alloc(12 * 1024 * 1024, 1);
   const attempts = [0, 1, 2, 3].map((index) => attempt(`test ${index}`, [attachment('big', big)]));
   const delivered = await deliver(service, attempts);
-  assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload', 'test-runs/upload']);
+  assert.deepEqual(service.paths(), ['test-runs/submit', 'uploads/plan', 'test-runs/upload', 'test-runs/upload']);
   assert.deepEqual({ sent: delivered.filesSent, lost: delivered.filesLost }, { sent: 4, lost: 0 });
-  const uploads = service.received.slice(1).map(({ form }) => form);
+  const uploads = service.received.slice(2).map(({ form }) => form);
   assert.deepEqual(uploads.map((form) => titles(field(form, 'testCases'))), [['test 0', 'test 1'], ['test 2', 'test 3']]);
   for (const form of uploads) assert.equal(field<RunFields>(form, 'testRun').clientRunId, 'run-0001');
 }));
@@ -111,13 +112,46 @@ test('hundreds of files are split by number', () => withService(() => ({}), asyn
   assert.deepEqual(service.paths(), ['test-runs/submit', 'test-runs/upload', 'test-runs/upload', 'test-runs/upload']);
 }));
 
-test('results too large for the server are halved until they fit', () => withService(
-  ({ json }) => ((json['testCases'] as unknown[]).length > 1 ? { status: 413, body: {} } : {}),
+const isTooLarge = ({ json }: Received): boolean => (json['testCases'] as unknown[] | undefined ?? []).length > 1;
+const THREE = (): OutgoingAttempt[] => [attempt('one'), attempt('two'), attempt('three')];
+const taken = ({ received }: Service): string[] => received.filter((request) => !isTooLarge(request))
+  .flatMap(({ json }) => titles(json['testCases'] ?? []));
+
+test('results too large for one request are halved until they fit, and the run is over with the last of them', () => withService(
+  liveReplies((request) => (isTooLarge(request) ? { status: 413, body: {} } : undefined)),
   async (service) => {
-    await deliver(service, [attempt('one'), attempt('two'), attempt('three')]);
-    const accepted = service.received.map(({ json }) => titles(json['testCases'])).filter((each) => each.length === 1);
-    assert.deepEqual(accepted.flat(), ['one', 'two', 'three']);
+    const { runId, status } = await deliver(service, THREE());
+    assert.deepEqual([runId, status], [7, 'finalizing']);
+    assert.deepEqual(taken(service), ['one', 'two', 'three']);
+    const calls = service.paths();
+    assert.deepEqual([calls[0], calls[1], calls.at(-1)], ['test-runs/submit', 'test-runs/start', 'test-runs/7/finish']);
+    assert.ok(calls.slice(2, -1).every((each) => each === 'test-runs/7/events'));
+    const [start, finish] = [service.received[1]!.json, service.received.at(-1)!.json];
+    assert.deepEqual([start['clientRunId'], start['metadata'], finish['status'], finish['streamToken']], ['run-0001', { a: 1 }, 'failed', STREAM_TOKEN]);
   }));
+
+test('tens of thousands of results are one run, fed in requests that are answered in time', () => withService(liveReplies(), async (service) => {
+  const { runId } = await deliver(service, Array.from({ length: 20_500 }, (_, index) => attempt(`${index}`)));
+  assert.equal(runId, 7);
+  const events = service.received.slice(1, -1);
+  assert.deepEqual([service.paths()[0], service.paths().at(-1)], ['test-runs/start', 'test-runs/7/finish']);
+  assert.ok(events.every(({ path: where, json }) => where.endsWith('/7/events') && (json['testCases'] as unknown[]).length <= 2_000));
+  assert.equal(new Set(events.flatMap(({ json }) => titles(json['testCases']))).size, 20_500);
+}));
+
+for (const [what, special] of [
+  ['starts no run', ({ path: where }: Received) => (where.endsWith('/start') ? { status: 400, body: {} } : undefined)],
+  ['takes no events for it', ({ path: where }: Received) => (where.endsWith('/events') ? { status: 409, body: { code: 'run_finished' } } : undefined)],
+  ['cannot finish it', ({ path: where }: Received) => (where.endsWith('/finish') ? { status: 409, body: { code: 'run_cancelled' } } : undefined)],
+] as const) {
+  test(`a service that ${what} gets the results by submissions`, () => withService(
+    liveReplies((request) => (isTooLarge(request) ? { status: 413, body: {} } : special(request))),
+    async (service) => {
+      const { runId, resultsLeft } = await deliver(service, THREE());
+      assert.deepEqual([runId, resultsLeft, service.paths().at(-1)], [7, [], 'test-runs/submit']);
+      assert.deepEqual([...new Set(taken(service))], ['one', 'two', 'three']);
+    }));
+}
 
 test('one result too large for the server goes without its evidence', () => withService(
   ({ json }) => (JSON.stringify(json).includes('source') ? { status: 413, body: {} } : {}),

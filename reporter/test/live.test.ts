@@ -6,7 +6,7 @@ import { createClient, deadlineIn, RequestFailed, type Deadline } from '../src/c
 import type { AttachmentFile } from '../src/files';
 import { jsonBody } from '../src/http';
 import { createEventQueue } from '../src/live/event-queue';
-import { createPace } from '../src/live/pace';
+import { createRetryPolicy } from '../src/live/retry-policy';
 import { startLive, type Live } from '../src/live/session';
 import { createLog } from '../src/log';
 import type { StartFields } from '../src/run';
@@ -273,12 +273,12 @@ test('a queue at its bound lets go of what only animates, then leaves results to
 });
 
 test('at the end of a run a pause is as long as the service asks, and no longer than there is time', async () => {
-  const pace = createPace();
-  pace.hurry(deadlineIn(8_000));
+  const retries = createRetryPolicy();
+  retries.hurry(deadlineIn(8_000));
   const triedAfterMs = async (failure: RequestFailed): Promise<number> => {
     const from = Date.now();
     let tries = 0;
-    await pace.persist(async () => {
+    await retries.persist(async () => {
       if (tries++ === 0) throw failure;
     }, { pauseMs: () => 30_000 });
     return Date.now() - from;

@@ -10,6 +10,7 @@ const CLI = path.join(PACKAGE, 'node_modules/@playwright/test/cli.js');
 export interface Finished {
   exitCode: number;
   stdout: string;
+  stderr: string;
   /** What the reporter said. */
   lines: string[];
 }
@@ -40,7 +41,7 @@ function run(dir: string, args: string[], env: Record<string, string>): Promise<
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd: dir, env: { ...inherited, ...own } }, (error, stdout, stderr) => {
       const lines = `${stdout}${stderr}`.split('\n').filter((line) => line.startsWith('[callboard]'));
-      resolve({ exitCode: error ? Number(error.code) : 0, stdout, lines });
+      resolve({ exitCode: error ? Number(error.code) : 0, stdout, stderr, lines });
     });
   });
 }

@@ -27,37 +27,37 @@ const CASES: Case[] = [
     name: 'global set-up throws',
     config: "testMatch: 'passes.spec.ts', globalSetup: './breaks.cjs'",
     status: 'failed', message: /^Error: db is down/, location: /^breaks\.cjs:2:\d+$/, phase: 'global-setup',
-    summary: /- \*\*Global set-up failed: db is down \\\(breaks\.cjs:2:\d+\\\)\*\*/, totalTests: 0,
+    summary: /- \*\*`Global set-up failed: db is down \(breaks\.cjs:2:\d+\)`\*\*/, totalTests: 0,
   },
   {
     name: 'global teardown throws',
     config: "testMatch: 'passes.spec.ts', globalTeardown: './breaks.cjs'",
     status: 'failed', message: /^Error: db is down/, location: /^breaks\.cjs:2:\d+$/, phase: 'global-teardown',
-    summary: /- \*\*Global teardown failed: db is down/, totalTests: 1,
+    summary: /- \*\*`Global teardown failed: db is down/, totalTests: 1,
   },
   {
     name: 'a file does not load',
     config: "testMatch: ['does-not-load.spec.ts', 'passes.spec.ts']",
     status: 'failed', message: /^Error: the fixtures file is missing/, location: /^does-not-load\.spec\.ts:3:\d+$/, phase: 'load',
-    summary: /- \*\*Loading the tests failed: the fixtures file is missing/, totalTests: 0,
+    summary: /- \*\*`Loading the tests failed: the fixtures file is missing/, totalTests: 0,
   },
   {
     name: 'a worker fixture throws at its teardown',
     config: "testMatch: 'worker-teardown.spec.ts', workers: 1",
     status: 'failed', message: /^Error: worker teardown broke/, location: /^worker-teardown\.spec\.ts:6:\d+$/, phase: 'worker',
-    summary: /- \*\*A worker failed outside of its tests: worker teardown broke/, totalTests: 2,
+    summary: /- \*\*`A worker failed outside of its tests: worker teardown broke/, totalTests: 2,
   },
   {
     name: 'test.only is forbidden',
     config: "testMatch: 'only.spec.ts', forbidOnly: true",
     status: 'failed', message: /^Error: item focused with '\.only' is not allowed/, location: /^only\.spec\.ts:3:\d+$/, phase: undefined,
-    summary: /- \*\*test\.only is forbidden: item focused/, totalTests: 0,
+    summary: /- \*\*`test\.only is forbidden: item focused/, totalTests: 0,
   },
   {
     name: 'the global timeout is reached',
     config: "testMatch: 'slow.spec.ts', workers: 1, globalTimeout: 2_000",
     status: 'timedout', message: /^Timed out waiting 2s for the test suite to run/, location: /^$/, phase: undefined,
-    summary: /- \*\*Global timeout reached: Timed out waiting 2s for the test suite to run\*\*/, totalTests: 2,
+    summary: /- \*\*`Global timeout reached: Timed out waiting 2s for the test suite to run`\*\*/, totalTests: 2,
   },
 ];
 

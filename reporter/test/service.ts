@@ -7,7 +7,10 @@ import { gunzipSync } from 'node:zlib';
 import type { AttachmentFile } from '../src/files';
 
 export interface Received {
+  method: string;
   path: string;
+  /** The body as it was sent. */
+  raw: Buffer;
   headers: http.IncomingHttpHeaders;
   json: Record<string, unknown>;
   form: FormData;
@@ -19,6 +22,8 @@ export interface Reply {
   headers?: Record<string, string | string[]>;
   /** Never answers. */
   hangs?: boolean;
+  /** Closes the connection instead of an answer. */
+  breaksOff?: boolean;
   /** Answers when this has happened. */
   after?: Promise<unknown>;
 }
@@ -90,8 +95,9 @@ export async function startService(
     }
     const entry = await decode(request, Buffer.concat(chunks));
     received.push(entry);
-    const { status = 200, body = ACCEPTED, headers = {}, hangs = false, after } = reply(entry, received.length);
+    const { status = 200, body = ACCEPTED, headers = {}, hangs = false, breaksOff = false, after } = reply(entry, received.length);
     if (hangs) return;
+    if (breaksOff) return void request.socket.destroy();
     await after;
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
     response.end(JSON.stringify(body));
@@ -112,7 +118,9 @@ async function decode(request: http.IncomingMessage, raw: Buffer): Promise<Recei
   const type = request.headers['content-type'] ?? '';
   const bytes = request.headers['content-encoding'] === 'gzip' ? gunzipSync(raw) : raw;
   return {
+    method: request.method ?? '',
     path: request.url ?? '',
+    raw,
     headers: request.headers,
     json: type.startsWith('application/json') ? JSON.parse(bytes.toString('utf8')) as Record<string, unknown> : {},
     form: type.startsWith('multipart/')

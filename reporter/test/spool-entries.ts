@@ -2,7 +2,7 @@
 import { mkdtempSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import type { OutgoingAttempt } from '../src/delivery';
+import type { OutgoingAttempt } from '../src/outgoing';
 import { createLog } from '../src/log';
 import type { RunFields } from '../src/run';
 import { writeEntry } from '../src/spool/entry';

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient, deadlineIn, RequestFailed } from '../src/client';
 import { flushCommand } from '../src/commands/flush';
-import type { OutgoingAttempt } from '../src/delivery';
+import type { OutgoingAttempt } from '../src/outgoing';
 import type { LeftReport } from '../src/report-delivery';
 import { chooseSpoolFolder, replaceFile } from '../src/spool/disk';
 import { readEntry, readNote, releaseEntry, type SpoolNote } from '../src/spool/entry';

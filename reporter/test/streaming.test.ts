@@ -122,7 +122,7 @@ describe('a streamed run', () => {
     assert.equal(read('output'),
       `callboard_run_url=${service.url}/test-runs/7\ncallboard_run_id=7\ncallboard_run_status=failed\ncallboard_project_id=3\n`);
     assert.match(read('summary.md'), /\| failed \| 7 \| 2 \| 2 \| 1 \| 1 \| 1 \|/);
-    const line = `- [Cart › adds \\[2\\]](${service.url}/test-run-cases/12) (plain): expected 3, received 4`;
+    const line = `- [\`Cart › adds [2]\`](${service.url}/test-run-cases/12) (\`plain\`): \`expected 3, received 4\``;
     assert.deepEqual(read('summary.md').split('\n').filter((each) => each.startsWith('- ')), [
       line, line, `- [and 1 more](${service.url}/test-runs/7?outcome=failing)`]);
     assert.match(finished.stdout, /^::notice title=Callboard::sample-shop: http/m);

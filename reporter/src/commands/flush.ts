@@ -3,7 +3,7 @@ import { createClient, deadlineIn, isForbidden } from '../client';
 import { advice } from '../failure';
 import { createLog } from '../log';
 import { resolveSettings, type Env } from '../options';
-import { createRemarks } from '../remarks';
+import { collectServerWarnings } from '../server-warnings';
 import { allEntries, flushSpool } from '../spool/spool';
 
 export interface FlushOptions {
@@ -28,16 +28,17 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
   // A file names the address of a run; who gets a key is for whoever starts this command to say.
   const withheld = settings.origin === undefined && settings.credentials.kind !== 'none';
   const credentials = withheld ? { kind: 'none' as const } : settings.credentials;
-  const remarks = createRemarks(log);
+  const warnings = collectServerWarnings(log);
   let sent = 0;
   let failed = 0;
   await flushSpool({
     entries, log,
     deadline: deadlineIn(TIME_MAX_MS),
     tries: TRIES,
+    isWaitedFor: true,
     clientFor: ({ origin }) => {
       const isMeant = settings.origin === undefined || settings.origin === origin;
-      return isMeant ? remarks.of(createClient(origin, credentials, log)) : undefined;
+      return isMeant ? warnings.listenTo(createClient(origin, credentials, log)) : undefined;
     },
     onSent({ runId, runUrl }, { projectName, origin }) {
       sent++;
@@ -48,8 +49,8 @@ export async function flushCommand({ env, url, print }: FlushOptions): Promise<n
       print(`${projectName}: not sent to ${origin}: ${withheld && isForbidden(error) ? unnamed(origin) : advice(error)}`);
     },
   });
-  const remark = remarks.take();
-  if (remark !== undefined) print(remark);
+  const warning = warnings.take();
+  if (warning !== undefined) print(warning);
   log.flush();
   if (sent + failed === 0) print(`nothing to send in ${settings.spoolDir}`);
   return failed > 0 ? 1 : 0;

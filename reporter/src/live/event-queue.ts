@@ -1,6 +1,6 @@
 /**
  * Events waiting to be sent, within a bound of memory. When it is reached, events that
- * only animate the live page go first; a result that finds no room is not lost either,
+ * only sendTransient the live page go first; a result that finds no room is not lost either,
  * it stays with Playwright and is sent at the end.
  */
 export interface QueuedEvent {

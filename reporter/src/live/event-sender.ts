@@ -7,15 +7,15 @@ import { gzip } from 'node:zlib';
 import { pauseAfter, RequestFailed, type Client } from '../client';
 import { bytesBody, type RequestBody } from '../http';
 import type { Log } from '../log';
-import { slimmed } from '../slim';
+import { trimmed } from '../trim-payload';
 import type { EventQueue, QueuedEvent } from './event-queue';
-import type { OpenRun } from './open-run';
-import type { Pace } from './pace';
+import type { OpenRun } from './opening';
+import type { RetryPolicy } from './retry-policy';
 
 export interface EventSenderParts {
   client: Client;
   log: Log;
-  pace: Pace;
+  retryPolicy: RetryPolicy;
   queue: EventQueue;
   batchSize: number;
   batchDelayMs: number;
@@ -54,7 +54,7 @@ interface Faults {
 }
 
 export function createEventSender(parts: EventSenderParts): EventSender {
-  const { queue, pace, log } = parts;
+  const { queue, retryPolicy, log } = parts;
   const known = new WeakSet<object>();
   const accepted = new WeakSet<object>();
   const aside: QueuedEvent[] = [];
@@ -73,14 +73,14 @@ export function createEventSender(parts: EventSenderParts): EventSender {
     const run = parts.run()!;
     try {
       const body = await eventsBody(run.streamToken, batch);
-      await pace.persist(() => parts.client.send(
-        `/api/test-runs/${run.runId}/events`, body, pace.deadline(), { tries: 1, withToken: true }), { triesOn500 });
+      await retryPolicy.persist(() => parts.client.send(
+        `/api/test-runs/${run.runId}/events`, body, retryPolicy.deadline(), { tries: 1, withToken: true }), { triesOn500 });
     } catch (error) {
       if (!(error instanceof RequestFailed) || error.status === undefined) throw error;
       if (error.status === 500) return error;
       if (!REFUSED.has(error.status)) throw error;
-      const slim = error.status === 413 && batch.length === 1 ? slimmed(batch[0]!.json) : undefined;
-      if (slim !== undefined) return tryBatch([{ ...batch[0]!, json: slim }], triesOn500);
+      const smaller = error.status === 413 && batch.length === 1 ? trimmed(batch[0]!.json) : undefined;
+      if (smaller !== undefined) return tryBatch([{ ...batch[0]!, json: smaller }], triesOn500);
       if (batch.length > 1) {
         for (const half of halvesOf(batch)) await sendBatch(half);
         return undefined;
@@ -107,8 +107,8 @@ export function createEventSender(parts: EventSenderParts): EventSender {
       if (!failure) return;
       left = await withoutFaults(left);
       if (left.length === 0) return;
-      if (pace.isHurried) throw failure;
-      await pace.pause(failure.pauseMs ?? pauseAfter(tries));
+      if (retryPolicy.isHurried) throw failure;
+      await retryPolicy.pause(failure.pauseMs ?? pauseAfter(tries));
     }
   };
   /**
@@ -117,7 +117,7 @@ export function createEventSender(parts: EventSenderParts): EventSender {
    */
   const withoutFaults = async (batch: readonly QueuedEvent[]): Promise<readonly QueuedEvent[]> => {
     // At the end of the run nobody watches it any more.
-    const suspects = pace.isHurried ? batch.filter(({ key }) => key !== undefined) : [...batch];
+    const suspects = retryPolicy.isHurried ? batch.filter(({ key }) => key !== undefined) : [...batch];
     const found: Faults = { faults: [], isAnyAccepted: false };
     if (suspects.length > 1) await findFaults(suspects, found);
     else found.faults.push(...suspects);
@@ -130,7 +130,7 @@ export function createEventSender(parts: EventSenderParts): EventSender {
     }
     if (!found.isAnyAccepted) {
       // Of the last few events the end of the run will tell: that is refused as well by a broken service.
-      const areLast = pace.isHurried && eventsSent > 0 && found.faults.length === suspects.length;
+      const areLast = retryPolicy.isHurried && eventsSent > 0 && found.faults.length === suspects.length;
       return areLast ? setAside(suspects) : suspects;
     }
     // Some may have met a service that has recovered since.
@@ -152,15 +152,15 @@ export function createEventSender(parts: EventSenderParts): EventSender {
   };
   const isStillAtFault = async (event: QueuedEvent): Promise<boolean> => {
     try {
-      return pace.isOver || await tryBatch([event], 1) !== undefined;
+      return retryPolicy.isOver || await tryBatch([event], 1) !== undefined;
     } catch (error) {
-      if (!pace.isOver) parts.stop(error);
+      if (!retryPolicy.isOver) parts.stop(error);
       return true;
     }
   };
   const sendAll = async (): Promise<void> => {
     while (queue.length > 0 && !parts.isStopped()) {
-      const behind = queue.length >= 2 * parts.batchSize || pace.isHurried;
+      const behind = queue.length >= 2 * parts.batchSize || retryPolicy.isHurried;
       const batch = queue.take(behind ? BATCH_MAX_EVENTS : parts.batchSize, BATCH_MAX_BYTES);
       inFlight = batch.length;
       try {
@@ -169,7 +169,7 @@ export function createEventSender(parts: EventSenderParts): EventSender {
         parts.stop(error);
       }
       inFlight = 0;
-      if (queue.length < parts.batchSize && queue.bytes < BATCH_MAX_BYTES && !pace.isHurried) break;
+      if (queue.length < parts.batchSize && queue.bytes < BATCH_MAX_BYTES && !retryPolicy.isHurried) break;
     }
     if (parts.isStopped()) queue.clear();
   };

@@ -3,18 +3,22 @@
  * accepted its files wait, because the service would not know where they belong.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { REQUEST_MAX_BYTES } from '../capabilities';
 import { isForbidden, isTransient, RequestFailed, type Client } from '../client';
 import { Unreadable, type AttachmentFile } from '../files';
 import type { Log } from '../log';
 import type { AttemptIdentity } from '../test-case';
 import { caseFilesBody } from '../upload';
-import type { OpenRun } from './open-run';
-import type { Pace } from './pace';
+import { PlanUnsupported } from '../uploads/calls';
+import { stageFiles } from '../uploads/stage-files';
+import { stagedAttachment, STAGED_MIN_BYTES, type StagedFile } from '../uploads/staged-file';
+import type { OpenRun } from './opening';
+import type { RetryPolicy } from './retry-policy';
 
 export interface FileSenderParts {
   client: Client;
   log: Log;
-  pace: Pace;
+  retryPolicy: RetryPolicy;
   atOnce: boolean;
   run(): OpenRun | undefined;
   stop(error: unknown): void;
@@ -41,6 +45,8 @@ interface Job {
   identity: AttemptIdentity;
   files: readonly AttachmentFile[];
   triesOn500: number;
+  /** By plan, PUT and commit instead of one multipart request. */
+  isStaged: boolean;
 }
 
 const PARALLEL = 2;
@@ -51,7 +57,7 @@ const UNKNOWN_CASE_PAUSES_MS = [1_000, 3_000];
 const TRIES_ON_500 = 4;
 
 export function createFileSender(parts: FileSenderParts): FileSender {
-  const { pace, log } = parts;
+  const { retryPolicy, log } = parts;
   const held = new Map<object, Job>();
   const jobs: Job[] = [];
   const running = new Set<Promise<void>>();
@@ -65,14 +71,16 @@ export function createFileSender(parts: FileSenderParts): FileSender {
   let filesSent = 0;
   let files = 0;
   let bytesLeft = 0;
+  /** Bytes sent of files that are under way. */
+  const underway = new Map<StagedFile, number>();
 
   const send = async (job: Job): Promise<void> => {
     const run = parts.run()!;
     const body = await caseFilesBody(run.streamToken, job.identity, job.files);
     for (let unknown = 0; ; unknown++) {
       try {
-        await pace.persist(() => parts.client.send(
-          `/api/test-runs/${run.runId}/case-files`, body, pace.deadline(), { tries: 1, withToken: true }),
+        await retryPolicy.persist(() => parts.client.send(
+          `/api/test-runs/${run.runId}/case-files`, body, retryPolicy.deadline(), { tries: 1, withToken: true }),
         { triesOn500: job.triesOn500 });
         return;
       } catch (error) {
@@ -83,26 +91,65 @@ export function createFileSender(parts: FileSenderParts): FileSender {
       }
     }
   };
+  const requestsFor = (job: Job, own: readonly AttachmentFile[]): Job[] =>
+    split(own, parts.run()?.capabilities.requestMaxBytes ?? REQUEST_MAX_BYTES).map((files) => ({ ...job, files, isStaged: false }));
+  /** A service that turns out to have no plans gets the files the way every service knows. */
+  const stage = async (job: Job): Promise<void> => {
+    const { runId, streamToken, capabilities } = parts.run()!;
+    const staged = job.files.map((file) => stagedAttachment(job.identity, file));
+    try {
+      const outcomes = await stageFiles({
+        client: parts.client, log,
+        target: { runId, streamToken },
+        parallel: 1,
+        persist: (call) => retryPolicy.persist(call, { triesOn500: job.triesOn500 }),
+        pause: (milliseconds) => retryPolicy.pause(milliseconds),
+        deadline: () => retryPolicy.deadline(),
+        isOver: () => retryPolicy.isOver,
+        onSent: (file, sentBytes) => underway.set(file, sentBytes),
+      }, staged);
+      for (const [index, { failure }] of outcomes.entries()) {
+        const one = { ...job, files: [job.files[index]!] };
+        if (failure === undefined) arrived(one);
+        else failed(one, failure);
+      }
+    } catch (error) {
+      if (!(error instanceof PlanUnsupported)) throw error;
+      capabilities.plan = false;
+      jobs.unshift(...requestsFor(job, job.files));
+    } finally {
+      for (const file of staged) underway.delete(file);
+    }
+  };
+  const arrived = (job: Job): void => {
+    filesSent += job.files.length;
+    settle(job);
+  };
   const work = async (job: Job): Promise<void> => {
     try {
-      await send(job);
-      filesSent += job.files.length;
-      settle(job);
-    } catch (error) {
-      if (pace.isOver) jobs.unshift(job);
-      else if (endsStreaming(error)) parts.stop(error);
-      else if (mayBeDivided(error) && job.files.length > 1) jobs.unshift(...job.files.map((file) => ({ ...job, files: [file] })));
-      else if (isBroken(error) || mayBeRead(error)) aside.push(job);
-      else if (isTransient(error)) {
-        // Patience has ended with the run: what one file met, the next one would wait for as well.
-        isGivenUp = true;
-        jobs.unshift(job);
-      } else {
-        lost += job.files.length;
-        firstLost ??= `${job.files.map(({ name }) => name).join(', ')} of "${job.identity.title}": ${(error as Error).message}`;
-        settle(job);
-        log.detail(`${job.files.map(({ name }) => name).join(', ')} of "${job.identity.title}" not accepted: ${(error as Error).message}`);
+      if (job.isStaged) await stage(job);
+      else {
+        await send(job);
+        arrived(job);
       }
+    } catch (error) {
+      failed(job, error);
+    }
+  };
+  const failed = (job: Job, error: unknown): void => {
+    if (retryPolicy.isOver) jobs.unshift(job);
+    else if (endsStreaming(error)) parts.stop(error);
+    else if (mayBeDivided(error) && job.files.length > 1) jobs.unshift(...job.files.map((file) => ({ ...job, files: [file] })));
+    else if (isBroken(error) || mayBeRead(error)) aside.push(job);
+    else if (isTransient(error)) {
+      // Patience has ended with the run: what one file met, the next one would wait for as well.
+      isGivenUp = true;
+      jobs.unshift(job);
+    } else {
+      lost += job.files.length;
+      firstLost ??= `${job.files.map(({ name }) => name).join(', ')} of "${job.identity.title}": ${(error as Error).message}`;
+      settle(job);
+      log.detail(`${job.files.map(({ name }) => name).join(', ')} of "${job.identity.title}" not accepted: ${(error as Error).message}`);
     }
   };
   const settle = ({ key, files: own }: Job): void => {
@@ -115,7 +162,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
     bytesLeft -= sizeOf(own);
   };
   const pump = (): void => {
-    while (isOpen && !isGivenUp && !pace.isOver && running.size < PARALLEL && jobs.length > 0 && !parts.isStopped()) {
+    while (isOpen && !isGivenUp && !retryPolicy.isOver && running.size < PARALLEL && jobs.length > 0 && !parts.isStopped()) {
       const job = jobs.shift()!;
       const one: Promise<void> = work(job).finally(() => {
         running.delete(one);
@@ -127,7 +174,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
 
   return {
     hold(key, identity, own) {
-      held.set(key, { key, identity, files: own, triesOn500: TRIES_ON_500 });
+      held.set(key, { key, identity, files: own, triesOn500: TRIES_ON_500, isStaged: false });
       outstanding.set(key, own.length);
       files += own.length;
       bytesLeft += sizeOf(own);
@@ -136,8 +183,11 @@ export function createFileSender(parts: FileSenderParts): FileSender {
       const job = held.get(key);
       if (!job) return;
       held.delete(key);
-      const requests = split(job.files, parts.run()?.requestMaxBytes ?? Infinity);
-      jobs.push(...requests.map((own) => ({ ...job, files: own })));
+      const isStaged = ({ content }: AttachmentFile): boolean =>
+        parts.run()?.capabilities.plan === true && content.size >= STAGED_MIN_BYTES;
+      jobs.push(...requestsFor(job, job.files.filter((file) => !isStaged(file))));
+      const large = job.files.filter(isStaged);
+      if (large.length > 0) jobs.push({ ...job, files: large, isStaged: true });
       if (parts.atOnce) pump();
     },
     start() {
@@ -152,7 +202,7 @@ export function createFileSender(parts: FileSenderParts): FileSender {
       while (running.size > 0) await Promise.race(running);
     },
     isDone: (key) => done.has(key),
-    progress: () => ({ filesSent, files, bytesLeft }),
+    progress: () => ({ filesSent, files, bytesLeft: [...underway.values()].reduce((left, sentBytes) => left - sentBytes, bytesLeft) }),
     get lost() {
       return lost;
     },
@@ -175,7 +225,7 @@ function mayBeDivided(error: unknown): boolean {
     || error instanceof RequestFailed && (error.status === 413 || error.status === 400 || error.status === 422);
 }
 
-/** Of the file system, which may answer later, for instance when fewer files are open. */
+/** Of the file system, which may answer later, for instance when fewer files are open; or of an object store. */
 function mayBeRead(error: unknown): boolean {
   return !(error instanceof RequestFailed || error instanceof Unreadable);
 }

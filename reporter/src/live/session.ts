@@ -8,14 +8,16 @@ import { reasonOf } from '../failure';
 import type { AttachmentFile } from '../files';
 import { jsonBody } from '../http';
 import type { Log } from '../log';
+import type { Progress } from '../progress';
 import type { StartFields } from '../run';
 import type { SetupRegistration } from '../setup-registration';
 import type { AttemptIdentity } from '../test-case';
 import { createEventQueue, type QueuedEvent } from './event-queue';
 import { createEventSender } from './event-sender';
 import { createFileSender } from './file-sender';
-import { openRun, type OpenRun } from './open-run';
-import { createPace } from './pace';
+import { openRun } from './open-run';
+import type { OpenRun } from './opening';
+import { createRetryPolicy } from './retry-policy';
 
 export interface LiveParts {
   client: Client;
@@ -34,7 +36,7 @@ export interface LiveParts {
 
 export interface Live {
   /** An event the service forwards and does not keep; dropped when there is no room. */
-  animate(event: QueuedEvent): void;
+  sendTransient(event: QueuedEvent): void;
   /** A result, and the files that follow once it was accepted. */
   complete(key: object, json: string, identity: AttemptIdentity, files: readonly AttachmentFile[]): void;
   /** Whether the result waits to be sent or was sent. */
@@ -49,7 +51,7 @@ export interface Live {
   /** Ends the run with what is known about it; undefined when that is not possible. */
   finish(fields: Record<string, unknown>, deadline: Deadline): Promise<JsonObject | undefined>;
   stop(): void;
-  progress(): Progress;
+  progress(): Required<Progress>;
   readonly run: OpenRun | undefined;
   /** Why streaming stopped, if it did. */
   readonly stoppedBy: RequestFailed | undefined;
@@ -61,13 +63,11 @@ export interface Live {
   readonly resultsRefused: number;
 }
 
-export interface Progress {
-  eventsSent: number;
-  events: number;
-  filesSent: number;
-  files: number;
-  bytesLeft: number;
-}
+/** `stopped` is where every answer leads that means "not like this", before the run was open and after. */
+type LiveState =
+  | { phase: 'opening' }
+  | { phase: 'open'; run: OpenRun }
+  | { phase: 'stopped'; run: OpenRun | undefined; by: RequestFailed };
 
 const QUEUE_MAX_BYTES = 64 * 1024 * 1024;
 const IDLE_MS = 15_000;
@@ -76,20 +76,21 @@ const SILENT_SERVICE_MS = 5_000;
 
 export function startLive(parts: LiveParts): Live {
   const { client, log } = parts;
-  const pace = createPace();
-  let run: OpenRun | undefined;
-  let stoppedBy: RequestFailed | undefined;
+  const retryPolicy = createRetryPolicy();
+  let state: LiveState = { phase: 'opening' };
 
+  const runNow = (): OpenRun | undefined => (state.phase === 'opening' ? undefined : state.run);
   const stop = (error: unknown): void => {
-    if (stoppedBy) return;
-    stoppedBy = error instanceof RequestFailed ? error : new RequestFailed(reasonOf(error), undefined);
-    log.detail(`streaming stopped: ${stoppedBy.message}`);
+    if (state.phase === 'stopped') return;
+    const by = error instanceof RequestFailed ? error : new RequestFailed(reasonOf(error), undefined);
+    state = { phase: 'stopped', run: runNow(), by };
+    log.detail(`streaming stopped: ${by.message}`);
   };
-  const isStopped = (): boolean => stoppedBy !== undefined;
-  const files = createFileSender({ client, log, pace, stop, isStopped, run: () => run, atOnce: parts.filesAtOnce });
+  const isStopped = (): boolean => state.phase === 'stopped';
+  const files = createFileSender({ client, log, retryPolicy, stop, isStopped, run: runNow, atOnce: parts.filesAtOnce });
   const events = createEventSender({
-    client, log, pace, stop, isStopped,
-    run: () => run,
+    client, log, retryPolicy, stop, isStopped,
+    run: runNow,
     queue: createEventQueue(QUEUE_MAX_BYTES),
     batchSize: parts.batchSize,
     batchDelayMs: parts.batchDelayMs,
@@ -98,36 +99,33 @@ export function startLive(parts: LiveParts): Live {
       parts.onAccepted(key);
     },
   });
-  const opened = openRun({ client, log, pace, start: parts.start, setup: parts.setup }).then((answer) => {
-    run = answer;
-    parts.onOpen(answer);
+  const opened = openRun({ client, retryPolicy, start: parts.start, setup: parts.setup }).then((run) => {
+    state = { phase: 'open', run };
+    parts.onOpen(run);
     events.start();
     files.start();
   }).catch(stop);
 
-  const call = (path: string, fields: Record<string, unknown>): Promise<JsonObject> => pace.persist(() => client.send(
-    `/api/test-runs/${run!.runId}/${path}`, jsonBody({ streamToken: run!.streamToken, ...fields }), pace.deadline(),
-    { tries: 1, withToken: true }));
   let beatAtMs = 0;
   // Beside what is on its way: that says whether the service takes what it is sent, and this only that the run goes on.
   const beat = async ({ runId, streamToken }: OpenRun): Promise<void> => {
     beatAtMs = Date.now();
     await client.send(
-      `/api/test-runs/${runId}/heartbeat`, jsonBody({ streamToken }), pace.deadline(), { tries: 1, withToken: true },
+      `/api/test-runs/${runId}/heartbeat`, jsonBody({ streamToken }), retryPolicy.deadline(), { tries: 1, withToken: true },
     ).catch((error: unknown) => {
       if (!isTransient(error)) stop(error);
     });
   };
   const heartbeat = setInterval(() => {
-    const idleMs = Date.now() - Math.max(pace.lastAnswerAtMs ?? Date.now(), beatAtMs);
-    if (run && !stoppedBy && !pace.isHurried && idleMs >= IDLE_MS) void beat(run);
+    const idleMs = Date.now() - Math.max(retryPolicy.lastAnswerAtMs ?? Date.now(), beatAtMs);
+    if (state.phase === 'open' && !retryPolicy.isHurried && idleMs >= IDLE_MS) void beat(state.run);
   }, IDLE_MS / 3);
   heartbeat.unref();
 
   return {
-    animate: (event) => void (!stoppedBy && events.push(event)),
+    sendTransient: (event) => void (!isStopped() && events.push(event)),
     complete(key, json, identity, own) {
-      if (stoppedBy) return;
+      if (isStopped()) return;
       if (own.length > 0) files.hold(key, identity, own);
       events.push({ json, key });
     },
@@ -136,36 +134,39 @@ export function startLive(parts: LiveParts): Live {
     isSetAside: (key) => events.isSetAside(key),
     areFilesDone: (key) => files.isDone(key),
     async settle(deadline) {
-      pace.hurry(pace.lastAnswerAtMs === undefined ? deadlineWithin(deadline, SILENT_SERVICE_MS) : deadline);
+      retryPolicy.hurry(retryPolicy.lastAnswerAtMs === undefined ? deadlineWithin(deadline, SILENT_SERVICE_MS) : deadline);
       await opened;
       await events.drain();
       await files.drain();
-      return run !== undefined && !stoppedBy && events.isEmpty;
+      return state.phase === 'open' && events.isEmpty;
     },
     async finish(fields, deadline) {
-      if (!run || stoppedBy) return undefined;
-      pace.hurry(deadline);
-      return call('finish', fields).catch((error: unknown) => {
+      if (state.phase !== 'open') return undefined;
+      const { runId, streamToken } = state.run;
+      retryPolicy.hurry(deadline);
+      return retryPolicy.persist(() => client.send(
+        `/api/test-runs/${runId}/finish`, jsonBody({ streamToken, ...fields }), retryPolicy.deadline(), { tries: 1, withToken: true }),
+      ).catch((error: unknown) => {
         stop(error);
         return undefined;
       });
     },
     stop() {
       clearInterval(heartbeat);
-      pace.stop();
+      retryPolicy.stop();
     },
     progress: () => ({ ...events.progress(), ...files.progress() }),
     get run() {
-      return run;
+      return runNow();
     },
     get stoppedBy() {
-      return stoppedBy;
+      return state.phase === 'stopped' ? state.by : undefined;
     },
     get isOffline() {
-      return pace.isFailing || (pace.lastAnswerAtMs === undefined && run === undefined);
+      return retryPolicy.isFailing || (retryPolicy.lastAnswerAtMs === undefined && runNow() === undefined);
     },
     get wasHeard() {
-      return pace.lastAnswerAtMs !== undefined;
+      return retryPolicy.lastAnswerAtMs !== undefined;
     },
     get firstFileLost() {
       return files.firstLost;

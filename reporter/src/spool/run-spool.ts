@@ -5,10 +5,11 @@
 import { utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ServiceCapabilities } from '../capabilities';
 import type { Client, Deadline } from '../client';
-import type { OutgoingAttempt } from '../delivery';
 import { advice, reasonOf } from '../failure';
 import type { Log } from '../log';
+import type { OutgoingAttempt } from '../outgoing';
 import type { LeftReport } from '../report-delivery';
 import type { Report } from '../reports';
 import type { Settings } from '../options';
@@ -25,6 +26,8 @@ export interface RunSpoolParts {
   projectName: string;
   client: Client;
   log: Log;
+  /** What the service offers; unknown when absent. */
+  capabilities?: ServiceCapabilities;
   snapshotIntervalMs?: number;
 }
 
@@ -57,7 +60,7 @@ const SNAPSHOT_INTERVAL_MS = 60_000;
 const SETTLE_MS = 10_000;
 
 export function createRunSpool(
-  { settings, origin, projectName, client, log, snapshotIntervalMs = SNAPSHOT_INTERVAL_MS }: RunSpoolParts,
+  { settings, origin, projectName, client, log, capabilities, snapshotIntervalMs = SNAPSHOT_INTERVAL_MS }: RunSpoolParts,
 ): RunSpool {
   const target = async (): Promise<SpoolTarget> => ({
     dir: path.join(await chooseSpoolFolder(settings.spoolDir), runsFolder(projectName, origin)),
@@ -114,6 +117,7 @@ export function createRunSpool(
         entries, deadline, log,
         clientFor: () => client,
         tries: 1,
+        ...(capabilities === undefined ? {} : { capabilities }),
         onSent: (run) => log.info(`a run from the spool was sent: ${run.runUrl ?? `${origin}/test-runs/${run.runId}`}`),
         onFailed: () => undefined,
       })).then(() => prune(settings.spoolDir, settings.spoolMaxBytes))

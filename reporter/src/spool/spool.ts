@@ -6,9 +6,11 @@ import { createHash } from 'node:crypto';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Client, Deadline } from '../client';
-import { deliverRun, type DeliveredRun } from '../delivery';
+import { UNKNOWN_CAPABILITIES, type ServiceCapabilities } from '../capabilities';
+import { deliverRun } from '../delivery';
 import { reasonOf } from '../failure';
 import type { Log } from '../log';
+import type { DeliveredRun } from '../outgoing';
 import { deliverKeptReports } from '../report-delivery';
 import { claimEntry } from './claim';
 import { isOwn, isOwnFolder, ownSpoolFolders } from './disk';
@@ -97,6 +99,10 @@ export interface FlushParts {
   deadline: Deadline;
   log: Log;
   tries: number;
+  /** What the service offers; unknown when absent. */
+  capabilities?: ServiceCapabilities;
+  /** Somebody waits for the end: long work prints a line now and then. */
+  isWaitedFor?: boolean;
   onSent(run: DeliveredRun, note: SpoolNote): void;
   onFailed(error: unknown, note: SpoolNote): void;
 }
@@ -123,9 +129,11 @@ export async function flushSpool(parts: FlushParts): Promise<void> {
   }
 }
 
-async function sendEntry(file: string, note: SpoolNote, client: Client, { deadline, log, tries, onSent }: FlushParts): Promise<void> {
+async function sendEntry(file: string, note: SpoolNote, client: Client, parts: FlushParts): Promise<void> {
+  const { deadline, log, tries, onSent, isWaitedFor = false } = parts;
+  const capabilities = parts.capabilities ?? { ...UNKNOWN_CAPABILITIES };
   const { run, attempts, reports, unread } = await readEntry(file, note, deadline.signal);
-  const sent = await deliverRun({ client, deadline, log, run, attempts, tries });
+  const sent = await deliverRun({ client, deadline, log, run, attempts, tries, capabilities, isWaitedFor });
   const filesLeft = [...sent.filesLeft.map((left) => left.file), ...unread];
   const isLeft = filesLeft.length + sent.resultsLeft.length > 0;
   if (isLeft) await keepOnly(file, note, filesLeft);
@@ -133,7 +141,7 @@ async function sendEntry(file: string, note: SpoolNote, client: Client, { deadli
   if (sent.filesLeft.length + sent.resultsLeft.length === 0) {
     const { projectName, clientRunId } = run;
     const attached = { runId: sent.runId, projectName, clientRunId, startedAtMs: Date.parse(run.startTime) };
-    await deliverKeptReports({ client, deadline, log, run: attached, reports, tries });
+    await deliverKeptReports({ client, deadline, log, run: attached, reports, tries, capabilities, isWaitedFor });
   }
   if (isLeft) throw new Error(`${sent.resultsLeft.length} of its results and ${filesLeft.length} of its files did not arrive yet`);
   await removeEntry(file);

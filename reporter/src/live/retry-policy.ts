@@ -10,7 +10,7 @@ export interface Persistence {
   triesOn500?: number;
 }
 
-export interface Pace {
+export interface RetryPolicy {
   /** For requests made now. */
   deadline(): Deadline;
   /** Repeats the work while it fails for a reason that may pass; other failures are thrown. */
@@ -32,7 +32,7 @@ export interface Pace {
 /** When the service answered during the run, it is worth some patience at the end. */
 const LAST_TRIES = 4;
 
-export function createPace(): Pace {
+export function createRetryPolicy(): RetryPolicy {
   let abort = new AbortController();
   const wakers = new Set<() => void>();
   let end: Deadline | undefined;

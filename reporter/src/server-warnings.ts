@@ -1,15 +1,15 @@
 /**
- * What the service says in its answers about what it left out or read leniently. The
+ * Collects the `warnings` of the service's answers: what it left out or read leniently. The
  * request was accepted all the same, so nothing is sent again: people get one line.
  */
 import type { Client, JsonObject } from './client';
 import type { Log } from './log';
 import { isRecord } from './options';
 
-export interface Remarks {
-  /** The same client; its answers are listened to. */
-  of(client: Client): Client;
-  /** What was remarked since this was last asked, as one sentence; undefined when nothing was. */
+export interface ServerWarnings {
+  /** The same client; warnings in its answers are collected. */
+  listenTo(client: Client): Client;
+  /** The warnings since the last call, as one sentence; undefined when there were none. */
   take(): string | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface Remarks {
 const NAMED_MAX = 20;
 const MESSAGE_MAX_CHARS = 300;
 
-export function createRemarks(log: Log): Remarks {
+export function collectServerWarnings(log: Log): ServerWarnings {
   const counts = new Map<string, number>();
   let first: string | undefined;
   let isMore = false;
@@ -36,7 +36,8 @@ export function createRemarks(log: Log): Remarks {
   };
 
   return {
-    of: (client) => ({
+    listenTo: (client) => ({
+      put: (...call) => client.put(...call),
       async send(path, ...rest) {
         const answer = await client.send(path, ...rest);
         listen(path, answer);

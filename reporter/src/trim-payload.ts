@@ -8,7 +8,7 @@ const DISPENSABLE = [
 ] as const;
 
 /** The result without the next kind of evidence; undefined when there is none left. */
-export function slimmed(json: string): string | undefined {
+export function trimmed(json: string): string | undefined {
   const entry = JSON.parse(json) as Record<string, unknown>;
   const next = DISPENSABLE.find((keys) => keys.some((key) => entry[key] !== undefined));
   if (!next) return undefined;
