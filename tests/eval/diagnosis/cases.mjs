@@ -18,7 +18,7 @@ function halfOf({ test, change, isRepeated, isOutage }) {
 }
 
 export const cases = [...appErrors, ...regressions, ...others].map((each) => ({
-  ...each, half: halfOf(each), split: share('split', each.test, 3) === 0 ? 'held aside' : 'development',
+  ...each, half: halfOf(each), split: share('split', each.test, 3) === 0 ? 'held out' : 'development',
 }));
 
 const titles = new Set(cases.map(({ test }) => test));

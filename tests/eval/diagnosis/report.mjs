@@ -30,6 +30,7 @@ export function figuresOf({ results, missing }) {
       cut === 'all' ? 'all' : `${cut}: ${value}`,
       {
         cases: some.length, stored: share(some.filter(({ held }) => held.length > 0).length, some.length),
+        'stored, no trace': share(some.filter(({ held }) => held.some((section) => section !== 'trace')).length, some.length),
         'error alone': share(some.filter(({ inError }) => inError).length, some.length),
         ...Object.fromEntries(packers.map((name) => [name, recall(some, name)])),
       },
@@ -38,10 +39,11 @@ export function figuresOf({ results, missing }) {
       everything: median(results.map(({ everything }) => everything)), 'everything and the trace': median(results.map(({ everything, traceTokens }) => everything + traceTokens)),
       ...Object.fromEntries(packers.map((name) => [name, median(results.flatMap(({ packed }) => packed[name]?.tokens ?? []))])),
     },
+    clusters: clustersOf(results),
     verdicts: {
       exact: share(results.filter(({ verdict, expected }) => verdict === expected).length, results.length),
       category: share(results.filter(({ said, category }) => said === category).length, results.length),
-      'held aside, exact': aside(results, ({ verdict, expected }) => verdict === expected),
+      'held out, exact': heldOut(results, ({ verdict, expected }) => verdict === expected),
       confusion: Object.fromEntries([...groupsOf(results, ({ expected }) => expected)].map(([expected, some]) => [
         expected, Object.fromEntries([...groupsOf(some, ({ verdict }) => verdict)].map(([verdict, same]) => [verdict, same.length])),
       ])),
@@ -50,8 +52,14 @@ export function figuresOf({ results, missing }) {
   };
 }
 
-function aside(results, isRight) {
-  const held = results.filter(({ split }) => split === 'held aside');
+/** Cases have causes of their own: a cluster of several hides all but one of them. */
+function clustersOf(results) {
+  const sizes = [...groupsOf(results, ({ clusterId }) => clusterId).values()].map((some) => some.length);
+  return { clusters: sizes.length, 'with several cases': sizes.filter((size) => size > 1).length, 'most cases in one': Math.max(...sizes) };
+}
+
+function heldOut(results, isRight) {
+  const held = results.filter(({ split }) => split === 'held out');
   return share(held.filter(isRight).length, held.length);
 }
 
@@ -62,7 +70,8 @@ export function print(figures, { details }) {
   table(Object.entries(recall).map(([cut, row]) => ({ '': cut, ...row })));
   console.log('\nTokens, median\n');
   table(Object.entries(tokens).map(([text, count]) => ({ '': text, tokens: count })));
-  console.log(`\nVerdict without a model: ${verdicts.exact} exact (${verdicts['held aside, exact']} of those held aside), ${verdicts.category} in the right category\n`);
+  console.log(`\nClusters: ${Object.entries(figures.clusters).map(([name, count]) => `${count} ${name}`).join(', ')}`);
+  console.log(`\nVerdict without a model: ${verdicts.exact} exact (${verdicts['held out, exact']} of those held out), ${verdicts.category} in the right category\n`);
   const said = [...new Set(Object.values(verdicts.confusion).flatMap((row) => Object.keys(row)))];
   table(Object.entries(verdicts.confusion).map(([expected, row]) => ({ 'is \\ said': expected, ...Object.fromEntries(said.map((verdict) => [verdict, row[verdict] ?? ''])) })));
   for (const [name, value] of Object.entries(recall.all)) {

@@ -5,13 +5,11 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cases, casesOf } from './cases.mjs';
 
-const { chromium } = createRequire(new URL('../../e2e/package.json', import.meta.url))('@playwright/test');
 const SHOP = fileURLToPath(new URL('shop/', import.meta.url));
 const PACKAGES = fileURLToPath(new URL('../../e2e/node_modules', import.meta.url));
 const DIFFERENCES = new URL('differences.mjs', import.meta.url).href;
@@ -37,15 +35,10 @@ async function checkReplacements() {
 /** Makes all executions; resolves to what did not go as it should. */
 export async function makeRuns(serviceUrl) {
   await checkReplacements();
-  const browser = await chromium.launchServer({
-    executablePath: process.env.CHROMIUM_PATH ?? BROWSERS.find(existsSync), args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-  });
-  try {
-    const problems = await Promise.all(['first', 'second'].map((half) => runHalf(serviceUrl, half, browser.wsEndpoint())));
-    return problems.flat();
-  } finally {
-    await browser.close();
-  }
+  // A browser for each worker: what locators found is not captured in one that workers connect to.
+  const browser = process.env.CHROMIUM_PATH ?? BROWSERS.find(existsSync);
+  const problems = await Promise.all(['first', 'second'].map((half) => runHalf(serviceUrl, half, browser)));
+  return problems.flat();
 }
 
 async function runHalf(serviceUrl, half, browser) {

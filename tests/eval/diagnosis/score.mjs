@@ -12,13 +12,17 @@ export const BUDGET = 6_000;
 /** Characters that are asked for, which is less than the budget unless most of them are not ASCII. */
 const CHARS = BUDGET * 3.5;
 
-/** Texts that a model or an agent can be given, each by a name; those that the service does not have are left out. */
+/** Texts about an execution that a model or an agent can be given; those that the service does not have are left out. */
 const PACKERS = {
   'get_test_case_context': async ({ id }) => (await callTool('get_test_case_context', { executionId: id, maxChars: CHARS })).text,
   'explain_failure': async ({ id }) => linesOf(await callTool('explain_failure', { executionId: id, detail: 'full' })),
+  'GET diagnosis-context': async ({ id }) => (await getOptional(`/api/test-run-cases/${id}/diagnosis-context?maxChars=${CHARS}`))?.text,
+};
+
+/** Texts about a cluster. They show its newest failure, and are scored by what they say of that. */
+const CLUSTER_PACKERS = {
   'get_cluster_context': async ({ clusterId }) => (await callTool('get_cluster_context', { clusterId, maxChars: CHARS })).text,
   'GET failure-clusters/context': async ({ clusterId }) => (await getOptional(`/api/failure-clusters/${clusterId}/context?maxChars=${CHARS}`))?.text,
-  'GET diagnosis-context': async ({ id }) => (await getOptional(`/api/test-run-cases/${id}/diagnosis-context?maxChars=${CHARS}`))?.text,
 };
 
 const CATEGORY = {
@@ -50,25 +54,34 @@ export async function scoreAll() {
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+  const newest = new Map(results.map((result) => [result.clusterId, result]));
+  for (const result of results) if (result.id > newest.get(result.clusterId).id) newest.set(result.clusterId, result);
+  for (const result of newest.values()) Object.assign(result.packed, await pack(CLUSTER_PACKERS, result, result.evidence));
+  for (const result of results) delete result.evidence;
   return { results, missing };
+}
+
+/** What each text names, and how long it is. */
+async function pack(packers, result, evidence) {
+  const packed = {};
+  for (const [name, ask] of Object.entries(packers)) {
+    const text = await ask(result);
+    if (text !== undefined) packed[name] = { tokens: tokensOf(text), isNamed: names(within(text, BUDGET), evidence) };
+  }
+  return packed;
 }
 
 async function score(each, { id, clusterId }, executions, folder) {
   const explanation = await getJson(`/api/test-run-cases/${id}/explain?detail=full`);
   const stored = await storedText(each, id, executions, folder);
   const held = Object.entries(stored).filter(([, text]) => names(text, each.evidence)).map(([section]) => section);
-  const packed = {};
-  for (const [name, ask] of Object.entries(PACKERS)) {
-    const text = await ask({ id, clusterId });
-    if (text === undefined) continue;
-    packed[name] = { tokens: tokensOf(text), isNamed: names(within(text, BUDGET), each.evidence) };
-  }
+  const packed = await pack(PACKERS, { id, clusterId }, each.evidence);
   const { verdict, also, confidence, headline } = explanation;
   return {
     test: each.test, id, clusterId, split: each.split, expected: each.verdict, category: each.category, verdict, also, confidence, headline,
     // What is known says no cause; the second word does.
     said: CATEGORY[verdict === 'known-cluster' ? (also ?? 'unknown') : verdict],
-    inError: held.includes('error'), held, packed,
+    inError: held.includes('error'), held, packed, evidence: each.evidence, changed: explanation.changed.map(({ kind, label, before, after }) => ({ kind, label, before, after })),
     everything: tokensOf(Object.entries(stored).filter(([section]) => section !== 'trace').map(([, text]) => text).join('\n')),
     traceTokens: tokensOf(stored.trace ?? ''),
   };

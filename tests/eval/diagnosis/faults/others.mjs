@@ -36,7 +36,7 @@ const chance = [
   flake('follows the stock of Plate', fails('POST', '/api/cart', 502), request('/api/cart', 502)),
   flake('follows the stock of Bowl', edit('/product.js', 'calm(showStock);', 'setTimeout(() => calm(showStock), 40_000);'), line('getByTestId(\'stock\')', /""|''|empty/)),
   flake('follows the stock of Fork', edit('/product.html', '</body>', '<div id="newsletter" style="position:fixed;inset:0"></div></body>'), line('newsletter', 'intercepts pointer events')),
-  flake('follows the stock of Spoon', edit('/product.js', "calm(badge);", "calm(badge);\nglobalThis.hydrated.resolve();"), line('Cannot read properties of undefined', 'resolve')),
+  flake('follows the stock of Spoon', edit('/product.js', 'const id =', 'globalThis.hydrated.resolve();\nconst id ='), line('Cannot read properties of undefined', 'resolve')),
   flake('follows the stock of Knife', fails('GET', '/api/cart', 429), request('/api/cart', 429)),
   // Two answers in the wrong order: the older one wins.
   flake('follows the stock of Vase', edit('/product.js', "calm(showStock);", "calm(showStock);\nsetTimeout(() => { field('stock').textContent = 'Checking'; console.warn('stock: answer 1 came after answer 2'); }, 300);"), line('answer 1 came after answer 2')),
@@ -46,9 +46,9 @@ const surroundings = [
   ...['Teapot', 'Cup', 'Kettle', 'Lamp'].map((name) => configured(`opens the cart with ${name}`, 'width: 390', 'width: 320', line(/viewport/i, /320/))),
   ...['Teapot', 'Cup', 'Kettle', 'Lamp'].map((name) => configured(`promises to deliver ${name}`, 'Europe/Berlin', 'Pacific/Kiritimati', line('Pacific/Kiritimati'))),
   environment('shows the price of Desk', { settings: { CURRENCY: 'USD' }, answer: ({ path }, state) => (path === '/api/products/desk' ? { body: { ...state.products[5], currency: 'USD' }, logs: ['settings: CURRENCY=USD from the environment'] } : undefined) }, line('CURRENCY=USD')),
-  environment('shows the price of Fork', { partnerIsDown: true }, line('reviews.js', /ERR_CONNECTION_REFUSED|no response/)),
+  environment('shows the price of Fork', { partnerIsDown: true }, line('reviews.js', /ERR_CONNECTION_REFUSED|no (response|answer)|"status": ?(0|-1)/)),
   environment('buys Desk', { settings: { PARTNER_URL: 'http://payments.invalid' } }, line('payments.invalid')),
-  environment('asks the support about Chair', { partnerIsDown: true }, line(/chat\.html|127\.0\.0\.1:\d+/, /ERR_CONNECTION_REFUSED|no response/)),
+  environment('asks the support about Chair', { partnerIsDown: true }, line(/chat\.html/, /ERR_CONNECTION_REFUSED|no (response|answer)|"status": ?(0|-1)/)),
   environment('asks the support about Desk', partner('/chat.html', { status: 503, body: 'maintenance until 18:00', type: 'text/html' }), line('maintenance until 18:00'), request('/chat.html', 503)),
   environment('lists Teapot among the orders', { change: (state) => { state.password = 'another horse'; } }, line('Wrong name or password'), request('/api/session', 401)),
 ];
@@ -58,7 +58,7 @@ const inTest = (from, to) => ({ spec: 'orders.spec.ts', from, to });
 const wrongTests = [
   ['counts two teapots', inTest("toHaveText('Cart (2)')", "toHaveText('Cart (3)')"), line('Cart (3)')],
   ['adds up cup and kettle', inTest("['cup', 'kettle']", "['cup', 'ketle']"), line("'ketle'")],
-  ['keeps a lamp over a reload', inTest("    await expect(page.getByRole('status')).toHaveText('Added to cart');\n    await page.reload();", "    await page.goto('about:blank');\n    await page.goto('/cart?reload');"), line('about:blank')],
+  ['keeps a lamp over a reload', inTest('await page.reload();', "await page.goto('/');"), line("page.goto('/')")],
   ['goes from the shop to a chair', inTest("getByRole('link', { name: 'Chair' })", "getByRole('link', { name: 'Chairs', exact: true })"), line("'Chairs'")],
   ['goes from the cart to the checkout with a desk', inTest("getByRole('heading', { name: 'Checkout' })", "getByRole('heading', { name: 'Checkout', level: 2 })"), line('level: 2')],
   ['halves nothing with a coupon for a plate', inTest("toHaveText('7.20 €')", "toHaveText('4.00 €')"), line('4.00 €')],

@@ -62,7 +62,7 @@ export default [
   regression('downloads the receipt of Teapot', answers('GET', '/receipts/', { body: 'Receipt 1001' }), line('/receipts/1001', '200'), line(/"address": ?"[^"]*\/receipts\/1001|address: \S*\/receipts\/1001/)),
   regression('downloads the receipt of Kettle', answers('GET', '/receipts/', { body: 'Receipt 1001\n0 x Kettle\n', headers: { 'content-disposition': 'attachment; filename="receipt-1001.txt"' } }), line('0 x Kettle')),
   regression('downloads the receipt of Lamp', answers('GET', '/receipts/', { body: 'Receipt 1001\n1 x Lamp\n', headers: { 'content-disposition': 'attachment; filename="invoice-1001.txt"' } }), line('invoice-1001.txt')),
-  regression('downloads the receipt of Desk', edit('/thanks.html', '<a id="receipt">', '<a id="receipt" target="_blank">'), line('target=', '_blank')),
+  regression('downloads the receipt of Desk', edit('/thanks.js', '/receipts/${number}', '/receipts/${number.id}'), request('/receipts/undefined', 404)),
   regression('downloads the receipt of Plate', edit('/thanks.js', "byId('receipt').href = `/receipts/${number}`;", "byId('receipt').parentElement.textContent = 'Your payment is pending';"), line('Your payment is pending')),
 
   regression('lists Kettle among the orders', { answer: ({ method, path, body }) => (method === 'POST' && path === '/api/session' && body.password ? { body: {}, headers: { 'set-cookie': 'session=abc; Path=/shop; HttpOnly' } } : undefined) }, line('Path=/shop')),

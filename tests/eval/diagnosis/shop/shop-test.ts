@@ -16,7 +16,7 @@ export const test = extendCallboard(base).extend<{ shopUrl: string }>({
     await use(shop.url);
     await shop.stop();
   }, { box: true }],
-  baseURL: [async ({ shopUrl }, use) => use(shopUrl), { box: true }],
+  baseURL: [async ({ shopUrl }, use) => use(shopUrl), { scope: 'test', box: true }],
 });
 
 export { expect } from '@playwright/test';

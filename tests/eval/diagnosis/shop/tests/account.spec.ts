@@ -1,7 +1,7 @@
 import { expect, PRODUCTS, test } from '../shop-test.ts';
 
 test.describe('Account', () => {
-  for (const product of PRODUCTS) {
+  for (const product of PRODUCTS.slice(0, 12)) {
     test(`lists ${product} among the orders`, async ({ page }) => {
       await page.request.post('/api/cart', { data: { id: product.toLowerCase() } });
       await page.request.post('/api/orders', { data: { name: 'Ada', card: '4242 4242 12/40' } });
