@@ -39,7 +39,7 @@ export function figuresOf({ results, missing }) {
       everything: median(results.map(({ everything }) => everything)), 'everything and the trace': median(results.map(({ everything, traceTokens }) => everything + traceTokens)),
       ...Object.fromEntries(packers.map((name) => [name, median(results.flatMap(({ packed }) => packed[name]?.tokens ?? []))])),
     },
-    clusters: clustersOf(results),
+    clusters: clustersOf(results), suggestions: suggestionsOf(results),
     verdicts: {
       exact: share(results.filter(({ verdict, expected }) => verdict === expected).length, results.length),
       category: share(results.filter(({ said, category }) => said === category).length, results.length),
@@ -50,6 +50,14 @@ export function figuresOf({ results, missing }) {
     },
     results,
   };
+}
+
+/** A locator suggested where the locator was not what is wrong makes a test pass that should fail. */
+function suggestionsOf(results) {
+  const suggested = results.filter((result) => result.suggested);
+  const right = suggested.filter(({ expected }) => expected === 'locator-drift');
+  const drifted = results.filter(({ expected }) => expected === 'locator-drift');
+  return { suggested: suggested.length, right: right.length, precision: share(right.length, suggested.length), recall: share(right.length, drifted.length), 'wrong with an edit': suggested.filter((result) => result.hasEdit && !right.includes(result)).length };
 }
 
 /** Cases have causes of their own: a cluster of several hides all but one of them. */
@@ -71,6 +79,7 @@ export function print(figures, { details }) {
   console.log('\nTokens, median\n');
   table(Object.entries(tokens).map(([text, count]) => ({ '': text, tokens: count })));
   console.log(`\nClusters: ${Object.entries(figures.clusters).map(([name, count]) => `${count} ${name}`).join(', ')}`);
+  console.log(`\nLocators: ${Object.entries(figures.suggestions).map(([name, count]) => `${count} ${name}`).join(', ')}`);
   console.log(`\nVerdict without a model: ${verdicts.exact} exact (${verdicts['held out, exact']} of those held out), ${verdicts.category} in the right category\n`);
   const said = [...new Set(Object.values(verdicts.confusion).flatMap((row) => Object.keys(row)))];
   table(Object.entries(verdicts.confusion).map(([expected, row]) => ({ 'is \\ said': expected, ...Object.fromEntries(said.map((verdict) => [verdict, row[verdict] ?? ''])) })));

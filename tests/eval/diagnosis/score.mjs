@@ -73,7 +73,8 @@ async function pack(packers, result, evidence) {
 
 async function score(each, { id, clusterId }, executions, folder) {
   const explanation = await getJson(`/api/test-run-cases/${id}/explain?detail=full`);
-  const stored = await storedText(each, id, executions, folder);
+  const healing = await getJson(`/api/test-run-cases/${id}/locator-healing`);
+  const stored = await storedText(each, id, executions, folder, healing);
   const held = Object.entries(stored).filter(([, text]) => names(text, each.evidence)).map(([section]) => section);
   const packed = await pack(PACKERS, { id, clusterId }, each.evidence);
   const { verdict, also, confidence, headline } = explanation;
@@ -81,6 +82,7 @@ async function score(each, { id, clusterId }, executions, folder) {
     test: each.test, id, clusterId, split: each.split, expected: each.verdict, category: each.category, verdict, also, confidence, headline,
     // What is known says no cause; the second word does.
     said: CATEGORY[verdict === 'known-cluster' ? (also ?? 'unknown') : verdict],
+    suggested: healing.recommendation?.recommended.locator, hasEdit: healing.edit !== null,
     inError: held.includes('error'), held, packed, evidence: each.evidence, changed: explanation.changed.map(({ kind, label, before, after }) => ({ kind, label, before, after })),
     everything: tokensOf(Object.entries(stored).filter(([section]) => section !== 'trace').map(([, text]) => text).join('\n')),
     traceTokens: tokensOf(stored.trace ?? ''),
@@ -88,11 +90,10 @@ async function score(each, { id, clusterId }, executions, folder) {
 }
 
 /** Everything that is stored about the attempt that failed, by section. */
-async function storedText(each, id, executions, folder) {
+async function storedText(each, id, executions, folder, healing) {
   const attempt = each.isFirstTryOnly ? '?attempt=0' : '';
-  const [detail, healing, differences, requests] = await Promise.all([
-    getJson(`/api/test-run-cases/${id}${attempt}`), getJson(`/api/test-run-cases/${id}/locator-healing`),
-    getJson(`/api/test-run-cases/${id}/environment-diff`), getOptional(`/api/test-run-cases/${id}/trace-network${attempt}`),
+  const [detail, differences, requests] = await Promise.all([
+    getJson(`/api/test-run-cases/${id}${attempt}`), getJson(`/api/test-run-cases/${id}/environment-diff`), getOptional(`/api/test-run-cases/${id}/trace-network${attempt}`),
   ]);
   const evidence = detail.evidence ?? {};
   const trace = detail.traces?.find((file) => !each.isFirstTryOnly || file.attempt?.retry === 0);
