@@ -1,0 +1,1 @@
+globalThis.reviews = { average: (id) => 4 + id.length / 20 };
