@@ -47,21 +47,21 @@ async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() 
             json!({
                 "duration": 2900,
                 "steps": steps("locator.click(getByRole('button', { name: 'Log in' }))", true),
-                "networkRequests": [request("GET", "http://shop/api/session/8", 503)],
+                "networkRequests": [request("GET", "http://shop/api/session/8", 404)],
                 "consoleLogs": [{ "type": "pageerror", "text": "TypeError: cart is undefined", "timestamp": 1_767_348_000_000_i64 }],
                 "browser": { "projectName": "chromium", "viewport": { "width": 800, "height": 720 } },
                 "workerIndex": 4,
             }),
         );
         let (first, passing) = submit(client, 1, "passed", vec![before.clone()]).await;
-        let (_, execution) = submit(client, 2, "failed", vec![now]).await;
+        let (_, execution) = submit(client, 2, "failed", vec![now.clone()]).await;
         // A pass after the failure explains nothing.
         submit(client, 3, "passed", vec![before]).await;
 
         let found = client.json(&format!("/api/test-run-cases/{execution}/explain?detail=full")).await.expect("an answer");
         assert_eq!(
             found["headline"],
-            format!("`getByRole('button', {{ name: 'Log in' }})` was not found. Last passed in run {first} (`main`). `GET /api/session/:id` answered 503.")
+            format!("`getByRole('button', {{ name: 'Log in' }})` was not found. Last passed in run {first} (`main`). `GET /api/session/:id` answered 404.")
         );
         assert_eq!(found["verdict"], "locator-drift", "{found:#}");
         assert_eq!(found["lastPassed"], json!({ "executionId": passing, "runId": first, "commit": null, "branch": "main", "environment": null }));
@@ -76,7 +76,7 @@ async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() 
         assert_eq!(
             changed,
             [
-                ("failed-request", &json!("200"), &json!("503")),
+                ("failed-request", &json!("200"), &json!("404")),
                 ("page-error", &Value::Null, &json!("TypeError: cart is undefined")),
                 ("environment", &json!("1280"), &json!("800")),
                 ("duration", &json!("700 ms"), &json!("2900 ms")),
@@ -104,6 +104,18 @@ async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() 
         assert!(healed["edit"]["unifiedDiff"].as_str().is_some_and(|diff| diff.contains("+  await page.")));
         let shots = tool(client, "get_case_screenshots", json!({ "executionId": execution })).await;
         assert_eq!(shots, json!({ "items": [], "nextCursor": null }));
+
+        // Where the application fails, what is missing was not renamed: no locator is suggested.
+        let broken = with(now, json!({ "networkRequests": [request("GET", "http://shop/api/session/9", 503)] }));
+        let (_, execution) = submit(client, 4, "failed", vec![broken]).await;
+        let found = client.json(&format!("/api/test-run-cases/{execution}/explain?detail=full")).await.expect("an answer");
+        assert_eq!(
+            (&found["verdict"], &found["also"], &found["healing"]),
+            (&json!("known-cluster"), &json!("app-error"), &Value::Null),
+            "{found:#}"
+        );
+        let healed = tool(client, "get_locator_healing", json!({ "executionId": execution })).await;
+        assert_eq!(healed["edit"], Value::Null, "{healed:#}");
     })
     .await;
 }

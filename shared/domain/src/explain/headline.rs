@@ -90,7 +90,9 @@ pub struct Headline<'a> {
 #[must_use]
 pub fn headline(facts: &Headline<'_>) -> String {
     let mut parts = vec![what_happened(facts)];
-    parts.extend(facts.other_page.map(ToString::to_string));
+    // The failed request is named below.
+    let page = facts.other_page.filter(|page| !matches!(page, OtherPage::ServerError(..)));
+    parts.extend(page.map(ToString::to_string));
     parts.push(match facts.last_passed {
         Some(last) => last.told(),
         None => "No earlier pass is known".to_owned(),

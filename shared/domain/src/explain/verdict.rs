@@ -118,17 +118,21 @@ fn weigh(facts: &Facts) -> Judgement {
         (p / (1.0 - p)).ln()
     };
     let broken = facts.regression.map_or(0.0, logit);
+    let regression = if facts.passed_before { broken } else { 0.0 };
+    // An error of the application, another environment and a changed test all say why a test is broken, so what says
+    // that it is broken speaks for each of them as well: they compete with each other, not with that.
+    let because = |weight: f64| if weight > 0.0 { regression.max(0.0) + weight } else { 0.0 };
     let is_flaky = facts.flaky.is_some_and(|p| p >= 0.5);
     let changes = u32::try_from(facts.environment_changes).unwrap_or(u32::MAX);
     let scores = [
-        (Verdict::LikelyRegression, if facts.passed_before { broken } else { 0.0 }),
+        (Verdict::LikelyRegression, regression),
         (Verdict::LikelyFlake, if is_flaky { -broken } else { f64::NEG_INFINITY }),
-        (Verdict::AppError, if facts.has_new_error { 1.5 } else { 0.0 }),
+        (Verdict::AppError, because(if facts.has_new_error { 1.5 } else { 0.0 })),
         (
             Verdict::Environment,
-            if facts.concentrates { 2.0 } else { 0.0 } + (0.5 * f64::from(changes)).min(1.0),
+            because(if facts.concentrates { 2.0 } else { 0.0 } + (0.5 * f64::from(changes)).min(1.0)),
         ),
-        (Verdict::TestBug, f64::from(u8::from(facts.test_changed))),
+        (Verdict::TestBug, because(f64::from(u8::from(facts.test_changed)))),
     ];
     let sum: f64 = scores.iter().map(|(_, score)| score.exp()).sum();
     let mut best = scores[0];
@@ -184,15 +188,14 @@ mod tests {
         let broken = Facts { regression: Some(0.95), passed_before: true, ..Facts::default() };
         assert_eq!(verdict(broken).0, Verdict::LikelyRegression);
         assert_eq!(verdict(Facts { passed_before: false, ..broken }).0, Verdict::Unknown);
-        // Certainty outweighs everything else together.
-        let certain = Facts {
-            regression: Some(1.0),
-            has_new_error: true,
-            concentrates: true,
-            environment_changes: 2,
-            ..broken
-        };
+        // However certain it is that a test is broken, what tells why names the verdict.
+        let certain = Facts { regression: Some(1.0), ..broken };
         assert_eq!(verdict(certain).0, Verdict::LikelyRegression);
+        assert_eq!(verdict(Facts { has_new_error: true, ..certain }).0, Verdict::AppError);
+        assert_eq!(verdict(Facts { test_changed: true, ..certain }).0, Verdict::TestBug);
+        assert_eq!(verdict(Facts { environment_changes: 1, ..certain }).0, Verdict::Environment);
+        let gathered = Facts { concentrates: true, has_new_error: true, environment_changes: 2, ..certain };
+        assert_eq!(verdict(gathered).0, Verdict::Environment);
         let flaky = Facts { regression: Some(0.1), flaky: Some(0.9), ..Facts::default() };
         assert_eq!(verdict(flaky).0, Verdict::LikelyFlake);
         // Without a flaky history a failure is no flake, however little speaks for a regression.

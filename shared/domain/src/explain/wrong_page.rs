@@ -28,6 +28,10 @@ pub enum OtherPage {
     Login(String),
     /// The last pass never loaded it.
     Elsewhere(String),
+    /// The page may be the right one, but the application failed on it as it did
+    /// not when the test passed: request and status. What is missing then was not
+    /// renamed.
+    ServerError(String, i64),
 }
 
 impl fmt::Display for OtherPage {
@@ -36,6 +40,7 @@ impl fmt::Display for OtherPage {
             Self::Error(path, status) => write!(f, "The page `{path}` answered {status}"),
             Self::Login(path) => write!(f, "The page was the login page `{path}`"),
             Self::Elsewhere(path) => write!(f, "The page was another one, `{path}`"),
+            Self::ServerError(request, status) => write!(f, "The request `{request}` answered {status}"),
         }
     }
 }

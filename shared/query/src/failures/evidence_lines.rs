@@ -52,9 +52,10 @@ fn shortened(title: &str) -> String {
 #[must_use]
 pub fn console_lines(evidence: &Evidence) -> Vec<EvidenceLine> {
     let entries = evidence.console_logs.iter();
-    let line = |entry: &callboard_domain::evidence::ConsoleEntry| EvidenceLine {
-        text: format!("{}: {}", entry.kind, entry.text),
-        has_failed: entry.is_error(),
+    let line = |entry: &callboard_domain::evidence::ConsoleEntry| {
+        // Browsers say only there what could not be loaded.
+        let place = entry.location.as_deref().map(|place| format!(" ({place})")).unwrap_or_default();
+        EvidenceLine { text: format!("{}: {}{place}", entry.kind, entry.text), has_failed: entry.is_error() }
     };
     entries.map(line).collect()
 }
@@ -64,17 +65,28 @@ pub fn console_lines(evidence: &Evidence) -> Vec<EvidenceLine> {
 pub fn request_lines(evidence: &Evidence) -> Vec<EvidenceLine> {
     let mut requests: Vec<&NetworkRequest> = evidence.network_requests.iter().collect();
     requests.sort_by_key(|request| request.is_failing());
+    let page = evidence.page_state.as_ref().and_then(|page| origin(&page.url));
     let lines = requests.into_iter().map(|request| {
         let status = if request.status == 0 { "no answer".to_owned() } else { request.status.to_string() };
         let logs = request.server_logs.iter().map(|log| format!(" [{}: {}]", log.level, log.message));
         let logs: String = logs.collect();
         let (method, url) = (&request.method, &request.normalized_url);
+        // A request elsewhere may fail for what only its host tells.
+        let elsewhere = origin(&request.url).filter(|origin| page.is_some_and(|page| page != *origin));
+        let host = elsewhere.filter(|origin| !url.starts_with(origin)).unwrap_or_default();
         EvidenceLine {
-            text: format!("{method} {url} {status}, {} ms{logs}", request.duration),
+            text: format!("{method} {host}{url} {status}, {} ms{logs}", request.duration),
             has_failed: request.is_failing(),
         }
     });
     lines.collect()
+}
+
+/// Scheme and host of an address, as it is written.
+fn origin(url: &str) -> Option<&str> {
+    let host = url.find("://")? + "://".len();
+    let end = url[host..].find(['/', '?', '#']).map_or(url.len(), |end| host + end);
+    Some(&url[..end])
 }
 
 /// The frames of the stack, else what stands around the failing line.

@@ -28,9 +28,8 @@ pub use answer::{
     ChangeKind, ChangeSince, Detail, ExplainedCluster, ExplainedHealing, ExplainedLine, ExplainedStep,
     Explanation, LastPassed,
 };
-use changes::{
-    changes, has_new_error, received_value, request_name, slower, source_changed, telling_failure,
-};
+use changes::{changes, has_new_error, received_value, slower, source_changed, telling_failure};
+pub(super) use changes::{new_server_error, request_name};
 
 const MAX_VALUE_CHARS: usize = 400;
 

@@ -23,6 +23,7 @@ use callboard_store::boxed;
 use callboard_store::locators::{self as stored, LocatorRow};
 use serde_json::Value;
 
+use super::explain::{new_server_error, request_name};
 use super::subject::Subject;
 use super::trace::{failing_aria, failing_document};
 use crate::{Context, Result};
@@ -193,16 +194,19 @@ pub(super) async fn of_subject(
     Ok(answer)
 }
 
-/// The page the test failed on, when it is not the one it was to be on.
+/// The page the test failed on, when it is not the one it was to be on, or when
+/// the application failed on it.
 async fn page_it_was_on(ctx: &Context, subject: &Subject) -> Result<Option<OtherPage>> {
-    if subject.evidence.page_state.is_none() {
-        return Ok(None);
-    }
     let passed = match subject.last_passed(ctx).await? {
         Some(last) => Some(last.evidence(ctx).await?),
         None => None,
     };
-    Ok(other_page(&subject.evidence, passed))
+    let failing = &subject.evidence;
+    let error = || {
+        let request = new_server_error(failing, passed?)?;
+        Some(OtherPage::ServerError(request_name(request), request.status))
+    };
+    Ok(other_page(failing, passed).or_else(error))
 }
 
 /// The failing page and the attribute that holds its test ids: from the trace's

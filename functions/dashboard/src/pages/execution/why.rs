@@ -159,6 +159,11 @@ fn refusal(page: &OtherPage) -> String {
                 "The test was on the login page `{path}`. Check why it was not signed in, not the locator."
             )
         }
+        OtherPage::ServerError(request, status) => {
+            format!(
+                "The application answered `{request}` with {status}, as it did not when the test last passed. Check the request, not the locator."
+            )
+        }
         OtherPage::Elsewhere(path) => {
             format!(
                 "The test was on `{path}`, a page it did not open when it last passed. Check the navigation, not the locator."

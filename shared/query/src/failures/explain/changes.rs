@@ -70,8 +70,15 @@ pub(super) fn has_new_error(failing: &Evidence, passed: &Evidence) -> bool {
         let errors = evidence.console_logs.iter().filter(|entry| entry.is_page_error());
         errors.map(ConsoleEntry::without_numbers).collect()
     };
-    new_failures(failing, passed).any(|request| request.status >= 500)
-        || !thrown(failing).is_subset(&thrown(passed))
+    new_server_error(failing, passed).is_some() || !thrown(failing).is_subset(&thrown(passed))
+}
+
+/// The first request that a server failed on as it did not when the test passed.
+pub(in crate::failures) fn new_server_error<'e>(
+    failing: &'e Evidence,
+    passed: &Evidence,
+) -> Option<&'e NetworkRequest> {
+    new_failures(failing, passed).find(|request| request.status >= 500)
 }
 
 /// The failing request to name: one that did not fail like that when the test
@@ -115,7 +122,7 @@ fn titles(steps: &[Step]) -> Vec<Cow<'_, str>> {
     steps.iter().filter(|step| step.failed || !is_of_worker(step)).map(Step::full_title).collect()
 }
 
-pub(super) fn request_name(request: &NetworkRequest) -> String {
+pub(in crate::failures) fn request_name(request: &NetworkRequest) -> String {
     short(&format!("{} {}", request.method, request.normalized_url))
 }
 
