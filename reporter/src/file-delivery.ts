@@ -2,13 +2,14 @@
  * Gets the files of a run to the service once its results are there: large ones by plan, PUT and commit where the service
  * offers that, all others in multipart requests that name the attempt of each file.
  */
-import { REQUEST_MAX_BYTES, type ServiceCapabilities } from './capabilities';
+import { fitsRequest, GATEWAY_REQUEST_BYTES, REQUEST_MAX_BYTES, type ServiceCapabilities } from './capabilities';
 import { isForbidden, isTransient, RequestFailed } from './client';
 import { reasonOf } from './failure';
 import { Unreadable } from './files';
 import { FAILURES_IN_A_ROW, isBroken, upload, type DeliveredRun, type Delivery, type OutgoingFile } from './outgoing';
 import { reportProgress } from './progress';
 import { PlanUnsupported } from './uploads/calls';
+import { TransferFailed } from './uploads/stage-files';
 import { stageForRun } from './uploads/stage-for-run';
 import { stagedAttachment, STAGED_MIN_BYTES, type StagedFile } from './uploads/staged-file';
 
@@ -57,12 +58,17 @@ async function sendStaged(
   if (large.length === 0) return files;
   const staged = large.map(({ identity, file }) => stagedAttachment(identity, file));
   let isRefused = false;
+  const unreachable = new Set<OutgoingFile>();
   try {
     const outcomes = await stageForRun(delivery, { runId, projectName }, staged, (file, sentBytes) => tally.underway.set(file, sentBytes));
     capabilities.plan = true;
     for (const [index, { file, failure }] of outcomes.entries()) {
       const outgoing = large[index]!;
       tally.underway.delete(file);
+      if (failure instanceof TransferFailed && failure.isUnreachable && fitsRequest(file.sizeBytes, capabilities)) {
+        unreachable.add(outgoing);
+        continue;
+      }
       tally.bytesLeft -= file.sizeBytes;
       if (failure === undefined) tally.filesSent++;
       else if (mayBeRead(failure) || isTransient(failure) || isForbidden(failure)) tally.filesLeft.push(outgoing);
@@ -74,7 +80,7 @@ async function sendStaged(
     capabilities.plan = false;
     return files;
   }
-  const others = files.filter((file) => !large.includes(file));
+  const others = files.filter((file) => !large.includes(file) || unreachable.has(file));
   if (!isRefused) return others;
   // What these met, the others would meet as well.
   tally.filesLeft.push(...others);
@@ -128,8 +134,6 @@ function requestBytes({ plan, requestMaxBytes }: ServiceCapabilities): number {
   const known = requestMaxBytes ?? (plan === true ? GATEWAY_REQUEST_BYTES : REQUEST_MAX_BYTES);
   return known - (known < REQUEST_MAX_BYTES ? FIELDS_MAX_BYTES : 0);
 }
-
-const GATEWAY_REQUEST_BYTES = 4 * 1024 * 1024;
 
 /** Fewer files may be accepted, or all but the one that is gone or at fault. */
 function mayBeDivided(error: unknown): boolean {

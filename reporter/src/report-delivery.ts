@@ -2,7 +2,7 @@
  * Attaches report directories to a run that is already there. Called whenever more
  * reports may be finished; each directory is sent once.
  */
-import type { ServiceCapabilities } from './capabilities';
+import { fitsRequest, type ServiceCapabilities } from './capabilities';
 import { isForbidden, isTransient, type Client, type Deadline, type JsonObject, type SendOptions } from './client';
 import { reasonOf } from './failure';
 import type { Log } from './log';
@@ -135,7 +135,10 @@ async function stageReport(sending: Sending, report: OutgoingReport, sizeBytes: 
     const [outcome] = await stageForRun({ ...sending, ...options }, { runId, projectName }, [stagedReport(report, sizeBytes)],
       (_, sentBytes) => void (bytesLeft = sizeBytes - sentBytes));
     capabilities.plan = true;
-    if (outcome?.failure !== undefined) throw outcome.failure;
+    const failure = outcome?.failure;
+    // The object store is out of reach from here; the service is not.
+    if (failure instanceof TransferFailed && failure.isUnreachable && fitsRequest(sizeBytes, capabilities)) throw new PlanUnsupported();
+    if (failure !== undefined) throw failure;
   } finally {
     stopProgress?.();
   }

@@ -47,15 +47,19 @@ async function withUploads(options: UploadServiceOptions, check: (service: Uploa
 
 /** A live run of one result with these files; what has arrived is checked when it has ended. */
 async function live(service: UploadService, files: AttachmentFile[], check: (live: Live, key: object) => void = () => undefined): Promise<void> {
+  let opened = (): void => undefined;
+  const isOpen = new Promise<void>((resolve) => (opened = resolve));
   const run = startLive({
     client: createClient(service.service.url, KEY, silent), log: silent, batchSize: 3, batchDelayMs: 10, filesAtOnce: true,
     start: Promise.resolve({ projectName: 'shop' } as StartFields), setup: undefined,
-    onOpen: () => undefined, onAccepted: () => undefined,
+    onOpen: () => opened(), onAccepted: () => undefined,
   });
   const key = {};
   run.complete(key, JSON.stringify({ type: 'complete', title: 'pays' }), identity('pays'), files);
   try {
-    assert.equal(await run.settle(deadlineIn(20_000)), true);
+    // A service that has not answered by the end of the tests would be given little time.
+    await isOpen;
+    assert.equal(await run.settle(deadlineIn(40_000)), true);
     check(run, key);
   } finally {
     run.stop();
@@ -65,7 +69,7 @@ async function live(service: UploadService, files: AttachmentFile[], check: (liv
 async function deliver(service: UploadService, files: AttachmentFile[], capabilities = { ...UNKNOWN_CAPABILITIES }): Promise<DeliveredRun> {
   const attempt = { identity: identity('pays'), entry: { type: 'complete', ...identity('pays') } as unknown as TestCaseEntry, files };
   return deliverRun({
-    client: createClient(service.service.url, KEY, silent), deadline: deadlineIn(20_000), log: silent, capabilities,
+    client: createClient(service.service.url, KEY, silent), deadline: deadlineIn(40_000), log: silent, capabilities,
     run: { projectName: 'shop', status: 'failed', clientRunId: 'run-0001' } as unknown as RunFields, attempts: [attempt],
   });
 }
@@ -161,6 +165,18 @@ for (const [what, reply] of [
       assert.deepEqual([left.filesSent, left.filesLost, left.filesLeft.length], [0, 0, 2]);
     }));
 }
+
+test('where nobody reaches the bucket, files that fit a request go through the service, and larger ones wait', () => withUploads(
+  { isDirect: true, gatewayBytes: GATEWAY_BYTES, special: ({ method }) => (method === 'PUT' ? { breaksOff: true } : undefined) },
+  async (service) => {
+    const [fits, large] = [randomBytes(2 * MIB), randomBytes(5 * MIB)];
+    await live(service, [fileOf('fits', fits), fileOf('large', large)], (run) => {
+      assert.deepEqual([run.progress().filesSent, run.filesLost, run.stoppedBy], [1, 0, undefined]);
+    });
+    assert.deepEqual([...service.together.values()].map(sha256), [sha256(fits)]);
+    const left = await deliver(service, [fileOf('fits', randomBytes(2 * MIB)), fileOf('large', large)]);
+    assert.deepEqual([left.filesSent, left.filesLost, left.filesLeft.map(({ file }) => file.name)], [1, 0, ['large']]);
+  }));
 
 test('a file that is too large for the service is lost alone, and the reason is said', () => withUploads({
   special: ({ path: where, json }) => (where === '/api/uploads/plan'

@@ -3,14 +3,14 @@
  * accepted its files wait, because the service would not know where they belong.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { REQUEST_MAX_BYTES } from '../capabilities';
+import { fitsRequest, REQUEST_MAX_BYTES } from '../capabilities';
 import { isForbidden, isTransient, RequestFailed, type Client } from '../client';
 import { Unreadable, type AttachmentFile } from '../files';
 import type { Log } from '../log';
 import type { AttemptIdentity } from '../test-case';
 import { caseFilesBody } from '../upload';
 import { PlanUnsupported } from '../uploads/calls';
-import { stageFiles } from '../uploads/stage-files';
+import { stageFiles, TransferFailed } from '../uploads/stage-files';
 import { stagedAttachment, STAGED_MIN_BYTES, type StagedFile } from '../uploads/staged-file';
 import type { OpenRun } from './opening';
 import type { RetryPolicy } from './retry-policy';
@@ -110,7 +110,10 @@ export function createFileSender(parts: FileSenderParts): FileSender {
       }, staged);
       for (const [index, { failure }] of outcomes.entries()) {
         const one = { ...job, files: [job.files[index]!] };
+        const isUnreachable = failure instanceof TransferFailed && failure.isUnreachable;
         if (failure === undefined) arrived(one);
+        // A bucket that nobody reaches from here; the service is reached, so the file goes there.
+        else if (isUnreachable && fitsRequest(one.files[0]!.content.size, capabilities)) jobs.unshift(...requestsFor(job, one.files));
         else failed(one, failure);
       }
     } catch (error) {

@@ -32,8 +32,13 @@ export interface StagedOutcome {
 
 /** The bytes did not arrive or were not checked in time: worth another try on another day. */
 export class TransferFailed extends Error {
-  /** `needsPlan`: the ticket is of no use any more, a new one may be. */
-  constructor(message: string, readonly needsPlan = false) {
+  constructor(
+    message: string,
+    /** The ticket is of no use any more, a new one may be. */
+    readonly needsPlan = false,
+    /** The object store does not answer here, while the service may. */
+    readonly isUnreachable = false,
+  ) {
     super(message);
   }
 }
@@ -153,7 +158,9 @@ async function put(staging: Staging, file: StagedFile, upload: Ticket): Promise<
       // Of the gateway or the store: trying again does not make the file smaller.
       if (error.status === 413) throw new RequestFailed(`it is too large for one request (${error.message})`, 413);
       if (error.status === 422 || EXPIRED.has(error.status ?? 0)) throw new TransferFailed(error.message, true);
-      if (!isTransient(error) || tries >= PUT_TRIES || staging.isOver()) throw new TransferFailed(error.message);
+      if (!isTransient(error) || tries >= PUT_TRIES || staging.isOver()) {
+        throw new TransferFailed(error.message, false, upload.isDirect && error.status === undefined && !staging.isOver());
+      }
       staging.log.detail(`upload of ${file.name}: ${error.message}; trying again`);
       await staging.pause(error.pauseMs ?? pauseAfter(tries));
     }
