@@ -13,69 +13,66 @@ use super::{PROTOCOLS, cluster_of, configure, diagnosed, edit, good, started};
 async fn faults_are_stored(backend: Backend) {
     let service = started(backend).await;
     let client = service.client();
-    for protocol in PROTOCOLS {
-        let host = ModelServer::start().await.expect("a server");
-        configure(client, &host, protocol).await;
-        edit(client, json!({ "limits": { "timeoutSeconds": 5 } })).await.success().expect("saved");
-        let whole = good().to_string();
-        let half = whole[..whole.len() / 2].to_owned();
-        let answers = |status, more: &[(&'static str, &str)]| {
-            let more = more.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-            Play::Answers(status, more, format!("<html>{MODEL_KEY}</html>"))
-        };
-        let cases = [
-            (vec![answers(401, &[])], "key_rejected", "rejected the API key", 1),
-            (vec![answers(429, &[("retry-after", "3600")])], "rate_limited", "until ", 1),
-            (vec![answers(429, &[]), answers(429, &[])], "rate_limited", "try again later", 2),
-            (vec![answers(503, &[]), answers(503, &[])], "endpoint_failed", "status 503", 2),
-            (vec![answers(200, &[])], "answer_unreadable", "is not JSON of this API", 1),
-            (vec![Play::Floods(50_000_000)], "answer_too_large", "larger than the 4 MB", 1),
-            (vec![Play::CallsTool], "no_answer", "no answer", 1),
-            (vec![Play::StopsEarly], "answer_cut_off", "before its answer was complete", 1),
-            (vec![Play::SaysAfter(Duration::from_secs(30), whole.clone())], "too_slow", "within 5 s", 1),
-            (
-                vec![Play::Says(half.clone()), Play::Says("Das weiß ich leider nicht.".to_owned())],
-                "answer_invalid",
-                "also after a second try",
-                2,
-            ),
-        ];
-        for (plays, code, part, calls) in cases {
-            let (_, cluster) = cluster_of(client, &format!("{protocol} {code} {calls}"), "pays").await;
-            host.script(plays);
-            let found = diagnosed(client, cluster, json!({})).await;
-            assert_eq!(
-                (&found["status"], &found["errorCode"]),
-                (&json!("failed"), &json!(code)),
-                "{protocol}: {found}"
-            );
-            let sentence = found["error"].as_str().expect("a sentence");
-            assert!(sentence.contains(part), "{protocol} {code}: {sentence}");
-            assert!(!found.to_string().contains(MODEL_KEY) && !found.to_string().contains("<html>"));
-            assert_eq!(host.take_calls().len(), calls, "{protocol} {code}");
-        }
-
-        // What can be mended is mended.
-        let (_, cluster) = cluster_of(client, &format!("{protocol} repaired"), "pays").await;
-        host.script([
-            answers(503, &[]),
-            Play::Says(half),
-            Play::Says(format!("Sure:\n```json\n{whole}\n```")),
-        ]);
+    // Each protocol on one engine: what is stored does not depend on the protocol.
+    let protocol = PROTOCOLS[usize::from(backend == Backend::Postgres)];
+    let host = ModelServer::start().await.expect("a server");
+    configure(client, &host, protocol).await;
+    edit(client, json!({ "limits": { "timeoutSeconds": 5 } })).await.success().expect("saved");
+    let whole = good().to_string();
+    let half = whole[..whole.len() / 2].to_owned();
+    let answers = |status, more: &[(&'static str, &str)]| {
+        let more = more.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Play::Answers(status, more, format!("<html>{MODEL_KEY}</html>"))
+    };
+    let cases = [
+        (vec![answers(401, &[])], "key_rejected", "rejected the API key", 1),
+        (vec![answers(429, &[("retry-after", "3600")])], "rate_limited", "until ", 1),
+        (vec![answers(429, &[]), answers(429, &[])], "rate_limited", "try again later", 2),
+        (vec![answers(503, &[]), answers(503, &[])], "endpoint_failed", "status 503", 2),
+        (vec![answers(200, &[])], "answer_unreadable", "is not JSON of this API", 1),
+        (vec![Play::Floods(50_000_000)], "answer_too_large", "larger than the 4 MB", 1),
+        (vec![Play::CallsTool], "no_answer", "no answer", 1),
+        (vec![Play::StopsEarly], "answer_cut_off", "before its answer was complete", 1),
+        (vec![Play::SaysAfter(Duration::from_secs(30), whole.clone())], "too_slow", "within 5 s", 1),
+        (
+            vec![Play::Says(half.clone()), Play::Says("Das weiß ich leider nicht.".to_owned())],
+            "answer_invalid",
+            "also after a second try",
+            2,
+        ),
+    ];
+    for (plays, code, part, calls) in cases {
+        let (_, cluster) = cluster_of(client, &format!("{protocol} {code} {calls}"), "pays").await;
+        host.script(plays);
         let found = diagnosed(client, cluster, json!({})).await;
-        assert_eq!(found["status"], "completed", "{protocol}: {found}");
-        let calls = host.take_calls();
-        assert!(calls[2].text().contains("the answer is not valid JSON"), "{}", calls[2].text());
-
-        // Servers that know no schemas get instructions instead.
-        let (_, cluster) = cluster_of(client, &format!("{protocol} plain"), "pays").await;
-        host.script([Play::RefusesSchemas, Play::Says(whole)]);
-        let found = diagnosed(client, cluster, json!({})).await;
-        assert_eq!(found["status"], "completed", "{protocol}: {found}");
-        let calls = host.take_calls();
-        assert_eq!((calls.len(), calls[0].has_schema(), calls[1].has_schema()), (2, true, false));
-        assert!(calls[1].text().contains("must match this JSON schema"));
+        assert_eq!(
+            (&found["status"], &found["errorCode"]),
+            (&json!("failed"), &json!(code)),
+            "{protocol}: {found}"
+        );
+        let sentence = found["error"].as_str().expect("a sentence");
+        assert!(sentence.contains(part), "{protocol} {code}: {sentence}");
+        assert!(!found.to_string().contains(MODEL_KEY) && !found.to_string().contains("<html>"));
+        assert_eq!(host.take_calls().len(), calls, "{protocol} {code}");
     }
+
+    // What can be mended is mended.
+    let (_, cluster) = cluster_of(client, &format!("{protocol} repaired"), "pays").await;
+    host.script([answers(503, &[]), Play::Says(half), Play::Says(format!("Sure:\n```json\n{whole}\n```"))]);
+    let found = diagnosed(client, cluster, json!({})).await;
+    assert_eq!(found["status"], "completed", "{protocol}: {found}");
+    let calls = host.take_calls();
+    assert!(calls[2].text().contains("the answer is not valid JSON"), "{}", calls[2].text());
+
+    // Servers that know no schemas get instructions instead.
+    let (_, cluster) = cluster_of(client, &format!("{protocol} plain"), "pays").await;
+    host.script([Play::RefusesSchemas, Play::Says(whole)]);
+    let found = diagnosed(client, cluster, json!({})).await;
+    assert_eq!(found["status"], "completed", "{protocol}: {found}");
+    let calls = host.take_calls();
+    assert_eq!((calls.len(), calls[0].has_schema(), calls[1].has_schema()), (2, true, false));
+    assert!(calls[1].text().contains("must match this JSON schema"));
+
     let down = "http://127.0.0.1:9/v1";
     let model = json!({ "provider": "chat-completions", "baseUrl": down, "model": "m", "apiKey": null });
     edit(client, json!({ "roles": { "diagnosis": model } })).await.success().expect("saved");
