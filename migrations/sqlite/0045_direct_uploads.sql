@@ -18,10 +18,9 @@ ALTER TABLE upload_tickets ADD COLUMN verified_key TEXT;
 -- Until when bytes are accepted; the row and its object stay until expires_at.
 ALTER TABLE upload_tickets ADD COLUMN usable_until INTEGER;
 CREATE INDEX upload_tickets_of_run ON upload_tickets (project_id, run_id) WHERE state IS NOT NULL;
-INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('upload_tickets', 'upload_tickets_of_run', '10000 1000 20');
 
 -- rollback:
--- DELETE FROM sqlite_stat1 WHERE idx = 'upload_tickets_of_run'; DROP INDEX upload_tickets_of_run;
+-- DROP INDEX upload_tickets_of_run;
 -- ALTER TABLE upload_tickets DROP COLUMN usable_until; ALTER TABLE upload_tickets DROP COLUMN verified_key;
 -- ALTER TABLE upload_tickets DROP COLUMN state; ALTER TABLE upload_tickets DROP COLUMN is_direct;
 -- ALTER TABLE upload_tickets DROP COLUMN content_type; ALTER TABLE upload_tickets DROP COLUMN name;

@@ -245,9 +245,7 @@ fn read(reader: &Reader) -> Config {
         s3_endpoint: reader.optional_text(&registry::S3_ENDPOINT),
         s3_public_endpoint: reader.optional_text(&registry::S3_PUBLIC_ENDPOINT),
         data_dir,
-        // On unless it is switched off.
-        uploads_direct: !reader.is_set(registry::UPLOADS_DIRECT.name)
-            || reader.switch(&registry::UPLOADS_DIRECT),
+        uploads_direct: reader.switch(&registry::UPLOADS_DIRECT),
         site_url: reader.origin(&registry::SITE_URL),
         sandbox_origin: reader.origin(&registry::SANDBOX_ORIGIN),
         trace_viewer_origins: reader.origins(&registry::TRACE_VIEWER_ORIGINS),

@@ -150,10 +150,10 @@ impl Reader {
         known.or_else(|| self.reject(variable, raw)).unwrap_or(default)
     }
 
-    /// A switch; off when it is not set.
+    /// A switch, or its default.
     pub(super) fn switch(&self, variable: &Variable) -> bool {
         let Some(raw) = self.raw(variable) else {
-            return false;
+            return variable.default == Value::Text("true");
         };
         match raw.to_ascii_lowercase().as_str() {
             "true" => true,

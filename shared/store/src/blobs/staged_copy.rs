@@ -9,8 +9,11 @@ use callboard_domain::time::Timestamp;
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 
-use super::{Body, HEAD_BYTES, StagedBlob, announce_staged, forget_ticket};
+use super::{Body, HEAD_BYTES, IN_MEMORY_BYTES, Room, StagedBlob, announce_staged, forget_ticket};
 use crate::{Result, Store};
+
+/// Largest object that [`read`] is for.
+pub const SMALL_BYTES: u64 = IN_MEMORY_BYTES as u64;
 
 /// A copy whose bytes are not known yet.
 #[derive(Debug)]
@@ -39,6 +42,26 @@ pub async fn copy(
         // Its row stays: nobody knows whether the copy was made.
         Err(error) => Err(error),
     }
+}
+
+/// Reads a small object into memory, within `room` for all of it, instead, where nobody changes it either; `None` when it is not there. Its bytes
+/// are hashed.
+///
+/// # Errors
+/// [`crate::StoreError::Storage`] when the store refuses.
+pub async fn read(store: &Store, key: &str, size: u64, mut room: Room) -> Result<Option<StagedBlob>> {
+    let bytes = match size {
+        0 => Bytes::new(),
+        size => match store.objects().get_range(key, 0..size).await {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_missing_object() => return Ok(None),
+            Err(error) => return Err(error),
+        },
+    };
+    room.shrink(bytes.len());
+    let head = bytes.slice(..bytes.len().min(HEAD_BYTES));
+    let (sha256, size) = (Sha256::digest(&bytes).into(), bytes.len() as u64);
+    Ok(Some(StagedBlob { sha256, size, head, body: Body::Memory { bytes, _room: room } }))
 }
 
 /// Computes the SHA-256 of an object, and keeps its first bytes. An object of more

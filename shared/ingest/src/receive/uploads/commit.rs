@@ -1,5 +1,7 @@
 //! Files that were uploaded become content of the project and files of a run.
 
+use std::time::{Duration, Instant};
+
 use callboard_domain::ids::{FileId, ReportId, RunId, SlotId};
 use callboard_domain::ingest::CaseRef;
 use callboard_domain::status::RunStatus;
@@ -156,9 +158,14 @@ pub async fn commit_uploads(
     };
     let mut commit =
         Commit { ctx, target, place, verifier: Verifier::default(), at_once: AtOnce::default(), now };
+    let began = Instant::now();
     let mut done = Vec::with_capacity(items.len());
     for item in items {
-        done.push(commit.item(item).await?);
+        if began.elapsed() >= TIME_PER_REQUEST {
+            done.push(CommittedItem::told(CommitStatus::Pending, OUT_OF_TIME));
+        } else {
+            done.push(commit.item(item).await?);
+        }
     }
     let is_pending = done.iter().any(|item| item.status == CommitStatus::Pending);
     let status = match (complete, target.run) {
@@ -186,6 +193,9 @@ enum Source {
     None(CommittedItem),
 }
 
+/// How long a request begins with further items: clients give up an answer that takes 30 s.
+const TIME_PER_REQUEST: Duration = Duration::from_secs(12);
+const OUT_OF_TIME: &str = "The request took long enough; send the same commit again for the rest.";
 const NO_TICKET: &str = "The upload ticket is unknown here or has expired; plan the file again.";
 const NOT_SENT: &str = "The bytes have not arrived; send them to the address of the plan, then commit again.";
 const NOT_KEPT: &str = "The project does not have these bytes; plan the file again.";
