@@ -187,7 +187,10 @@ fn touched(path: &str, text: &str, number: u64) -> Option<String> {
     let possible: Vec<(usize, &str)> =
         lines.iter().enumerate().filter_map(|(at, line)| Some((at, ending(line)?))).collect();
     let seed = path.bytes().fold(number, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    let (chosen, ending) = *(!possible.is_empty()).then(|| Numbers(seed).choose(&possible))?;
+    if possible.is_empty() {
+        return None;
+    }
+    let (chosen, ending) = *Numbers(seed).choose(&possible);
     let written = lines.iter().enumerate().map(|(at, line)| match at == chosen {
         true => format!("{line}{ending}\n"),
         false => format!("{line}\n"),
