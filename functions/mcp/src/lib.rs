@@ -29,6 +29,7 @@ mod prompt;
 mod refused;
 mod rpc;
 mod shapes;
+mod suspects;
 mod tool;
 mod tools;
 mod version;

@@ -6,8 +6,9 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
 use callboard_query::baseline::Baseline;
 use callboard_query::runs::{self, RunQuery};
+use callboard_query::scm::{self, ClusterRange, ClusterSuspects, RepositoryCommit, SuspectsOf};
 use callboard_query::shapes::{AffectedTestCase, ClusterDetail};
-use callboard_query::{QueryError, clusters, failures, scm};
+use callboard_query::{QueryError, clusters, failures};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -17,6 +18,7 @@ use crate::error::ToolError;
 use crate::evidence_text::{Outline, Section, compose, console, steps};
 use crate::outputs;
 use crate::parameter::Parameter;
+use crate::suspects::{commit_line, file_line};
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 /// Characters of the sample error, so that it leaves room for what explains it.
@@ -26,7 +28,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "get_cluster_context",
     title: "Get cluster evidence",
     description: "What is stored about a failure cluster as one text: error, what its failures share, tests, steps and \
-                  console of the newest failure, days, last green run.",
+                  console of the newest failure, days, last green run, commits since then with ranked suspects.",
     group: Group::Clusters,
     roles: Roles::ALL,
     hints: Hints::READ_ELSEWHERE,
@@ -67,7 +69,10 @@ struct Output {
 struct Coverage {
     has_last_green: bool,
     has_commit_range: bool,
+    provider: Option<&'static str>,
     commits_count: Option<usize>,
+    files_count: Option<usize>,
+    examined_commits: Option<usize>,
     base_commit_used: Option<String>,
     already_green: bool,
     source_control_error: Option<String>,
@@ -90,19 +95,27 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let baseline = first_run.as_ref().and_then(|run| run.baseline.as_ref());
     let first_commit = first_run.as_ref().and_then(|run| run.item.brief.commit.as_deref());
     let selected = selected_commits(&asked, project, &shas).await?;
+    let range = Commits::read(&asked, project, input.cluster_id, input.base_commit.as_deref()).await?;
+    let found = range.found.as_deref();
+    let selected_count = (!shas.is_empty()).then_some(selected.len());
     let coverage = Coverage {
         has_last_green: baseline.is_some(),
-        has_commit_range: false,
-        commits_count: (!shas.is_empty()).then_some(selected.len()),
-        base_commit_used: input
-            .base_commit
+        has_commit_range: found.is_some(),
+        provider: range.provider,
+        commits_count: found.map(|found| found.items.len()).or(selected_count),
+        files_count: found.map(|found| found.files_count),
+        examined_commits: found.map(|found| found.examined_commits),
+        base_commit_used: found
+            .map(|found| found.base.clone())
+            .or(input.base_commit)
             .or_else(|| cluster.base_commit.clone())
             .or_else(|| baseline.and_then(|baseline| baseline.commit.clone())),
         already_green: cluster.item.fix_landed_run_id.is_some(),
-        source_control_error: source_control_error(&asked, project).await?,
+        source_control_error: range.problem.clone(),
     };
     let mut sections = sections(&cluster, first_commit, baseline, evidence);
     sections.insert(1, Section::list("commits", "Selected commits", selected));
+    sections.splice(4..4, range.sections());
     // Quotes and line breaks take a second character each in JSON.
     let room = if input.max_chars > RESULT_CHARS / 2 { input.max_chars * 4 / 5 } else { input.max_chars };
     let composed = compose(sections, room);
@@ -116,19 +129,65 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     })
 }
 
-/// Why commits cannot be read from the project's repository, if they cannot.
-async fn source_control_error(
-    asked: &Asked<'_>,
-    project: Authorized<ProjectId>,
-) -> Result<Option<String>, ToolError> {
-    let context = asked.context;
-    let access = context.state.source_control();
-    match scm::require_configured(&context.query, &access, project, context.state.now()).await {
-        Ok(()) => Ok(None),
-        Err(error) => match context.no_source_control(project.get(), error) {
-            fault @ ToolError::Fault(_) => Err(fault),
-            missing => Ok(Some(missing.to_string())),
-        },
+/// Characters of the list of commits, which is the longest of the sections and
+/// tells least.
+const COMMITS_CHARS: usize = 4_000;
+
+/// What the repository says about the time before the cluster.
+#[derive(Default)]
+struct Commits {
+    found: Option<Box<ClusterSuspects>>,
+    provider: Option<&'static str>,
+    /// Why there is nothing, or not everything.
+    problem: Option<String>,
+}
+
+impl Commits {
+    async fn read(
+        asked: &Asked<'_>,
+        project: Authorized<ProjectId>,
+        cluster: ClusterId,
+        base: Option<&str>,
+    ) -> Result<Self, ToolError> {
+        let context = asked.context;
+        let (access, now) = (context.state.source_control(), context.state.now());
+        let wanted = SuspectsOf { cluster, base };
+        match scm::suspects(&context.query, &access, project, wanted, now).await {
+            Ok(range) => {
+                let (provider, problem, found) = match range {
+                    ClusterRange::Suspects(found) => (found.provider, found.problem.clone(), Some(found)),
+                    ClusterRange::None(provider, reason) => (provider, Some(reason.to_string()), None),
+                };
+                Ok(Self { found, provider: Some(provider.as_str()), problem })
+            }
+            Err(error) => match context.no_source_control(project.get(), error) {
+                fault @ ToolError::Fault(_) => Err(fault),
+                missing => Ok(Self { problem: Some(missing.to_string()), ..Self::default() }),
+            },
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let Some(found) = &self.found else { return Vec::new() };
+        let commits = found.commits.iter().filter(|suspect| !suspect.reasons.is_empty()).map(commit_line);
+        let files = found.files.iter().map(file_line);
+        let line = |commit: &RepositoryCommit| {
+            format!("{} by {}: {}", commit.short_sha, commit.author, commit.subject())
+        };
+        vec![
+            Section::list("suspectCommits", "Suspicious commits, the most probable first", commits.collect()),
+            Section::list(
+                "suspectFiles",
+                "Suspicious files, with what ties them to the failure",
+                files.collect(),
+            ),
+            Section::list(
+                "range",
+                "Commits since the last green run, newest first",
+                found.items.iter().map(line).collect(),
+            )
+            .at_most(COMMITS_CHARS),
+        ]
     }
 }
 

@@ -62,19 +62,16 @@ static FRAME: LazyLock<Option<Regex>> =
 /// Lines of an error that hold its locator.
 static LOCATOR: LazyLock<Option<Regex>> =
     LazyLock::new(|| pattern(r"(?m)(?:^\s*Locator:|waiting for|^\s*-? ?waiting for) (.+)$"));
-static EXPECTED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| pattern(r"(?m)^\s*Expected(?: \w+)?: (.+)$"));
-static RECEIVED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| pattern(r"(?m)^\s*Received(?: \w+)?: (.+)$"));
+static EXPECTED: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"(?m)^\s*Expected(?: \w+)?: (.+)$"));
+static RECEIVED: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"(?m)^\s*Received(?: \w+)?: (.+)$"));
 static RESOLVED: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"locator resolved to (<.+>)"));
 static QUOTED: LazyLock<Option<Regex>> =
     LazyLock::new(|| pattern(r#"'((?:[^'\\\n]|\\.)+)'|"((?:[^"\\\n]|\\.)+)"|/((?:[^/\\\n]|\\.)+)/[a-z]*"#));
 /// The first argument of `getByRole`.
 static ROLE: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r#"getByRole\(\s*['"][\w-]+['"]\s*,?"#));
 /// Class, id or attribute of a CSS selector.
-static SELECTOR: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    pattern(r#"[.#]([A-Za-z_][\w-]{2,})|\[[\w-]+[~|^$*]?=['"]?([^\]'"]+)['"]?\]"#)
-});
+static SELECTOR: LazyLock<Option<Regex>> =
+    LazyLock::new(|| pattern(r#"[.#]([A-Za-z_][\w-]{2,})|\[[\w-]+[~|^$*]?=['"]?([^\]'"]+)['"]?\]"#));
 static ATTRIBUTE: LazyLock<Option<Regex>> =
     LazyLock::new(|| pattern(r#"(?:class|id|data-[\w-]+|aria-label|name|for)="([^"]+)""#));
 static CONTENT: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r">([^<>]{3,100})<"));
@@ -221,9 +218,11 @@ impl Clues {
         }
     }
 
-    /// Files that the test imports itself, without endings.
-    pub fn imports(&self) -> impl Iterator<Item = &str> {
-        self.imports[0].iter().map(String::as_str)
+    /// Paths of the scripts that the test imports itself, with the ending of the
+    /// file of the test.
+    pub fn import_paths(&self) -> impl Iterator<Item = String> {
+        let ending = if self.test_file.contains(".js") { "js" } else { "ts" };
+        self.imports[0].iter().map(move |path| format!("{path}.{ending}"))
     }
 
     /// Adds what one of these files imports.

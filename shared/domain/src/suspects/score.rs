@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::FileChange;
 use super::clues::Clues;
 use super::imports::without_ending;
 use super::patch::{Hunk, Patch};
-use super::FileChange;
 
 /// Lines around a frame within which a change counts as one of its place.
 const NEAR_LINES: u32 = 10;
@@ -75,9 +75,13 @@ impl fmt::Display for Reason {
             ReasonKind::ChangesRoute => write!(f, "changes the path {detail}"),
             ReasonKind::DealsWithRequest => write!(f, "handles the failed request {detail}"),
             ReasonKind::ChangesSymbol => write!(f, "changes “{detail}”, named by an uncaught error"),
-            ReasonKind::ChangesState => write!(f, "changes “{detail}”, which decides how elements can be used"),
+            ReasonKind::ChangesState => {
+                write!(f, "changes “{detail}”, which decides how elements can be used")
+            }
             ReasonKind::TouchesElement => write!(f, "changes lines beside “{detail}”, which the test needs"),
-            ReasonKind::ChangesEnvironment => write!(f, "changes “{detail}”, which differs in the environment"),
+            ReasonKind::ChangesEnvironment => {
+                write!(f, "changes “{detail}”, which differs in the environment")
+            }
             ReasonKind::SameTopic => write!(f, "its path is about “{detail}”"),
             ReasonKind::Documents => f.write_str("holds documents"),
             ReasonKind::OtherTests => f.write_str("holds other tests"),
@@ -92,10 +96,48 @@ fn reason(kind: ReasonKind, detail: &str, weight: f64) -> Reason {
 
 /// Words of paths that say nothing of what a file is about.
 const COMMON: [&str; 42] = [
-    "src", "web", "app", "apps", "packages", "lib", "libs", "index", "main", "test", "tests", "spec",
-    "specs", "e2e", "page", "pages", "component", "components", "route", "routes", "api", "server", "client",
-    "service", "services", "util", "utils", "helper", "helpers", "common", "shared", "screen", "screens",
-    "hook", "hooks", "style", "styles", "view", "views", "http", "https", "localhost",
+    "src",
+    "web",
+    "app",
+    "apps",
+    "packages",
+    "lib",
+    "libs",
+    "index",
+    "main",
+    "test",
+    "tests",
+    "spec",
+    "specs",
+    "e2e",
+    "page",
+    "pages",
+    "component",
+    "components",
+    "route",
+    "routes",
+    "api",
+    "server",
+    "client",
+    "service",
+    "services",
+    "util",
+    "utils",
+    "helper",
+    "helpers",
+    "common",
+    "shared",
+    "screen",
+    "screens",
+    "hook",
+    "hooks",
+    "style",
+    "styles",
+    "view",
+    "views",
+    "http",
+    "https",
+    "localhost",
 ];
 
 /// Words of a text, in lower case: `CartSummary.tsx` has `cart` and `summary`.
@@ -137,7 +179,8 @@ fn count(text: &str, wanted: &str) -> usize {
     let is_whole = |at: usize| {
         let before = text[..at].chars().next_back();
         let after = text[at + wanted.len()..].chars().next();
-        let begins = !(wanted.starts_with(is_word) || wanted.starts_with('/')) || !before.is_some_and(is_word);
+        let begins =
+            !(wanted.starts_with(is_word) || wanted.starts_with('/')) || !before.is_some_and(is_word);
         begins && (!wanted.ends_with(is_word) || !after.is_some_and(is_word))
     };
     occurrences.filter(|(at, _)| is_whole(*at)).count()
@@ -200,8 +243,16 @@ fn is_test(path: &str) -> bool {
 
 fn is_manifest(path: &str) -> bool {
     const NAMES: [&str; 10] = [
-        "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock",
-        "Dockerfile", ".nvmrc", ".node-version", ".tool-versions",
+        "package.json",
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "bun.lock",
+        "Dockerfile",
+        ".nvmrc",
+        ".node-version",
+        ".tool-versions",
     ];
     NAMES.contains(&path.rsplit('/').next().unwrap_or(path))
 }
@@ -319,13 +370,13 @@ impl<'c> Scorer<'c> {
     fn changed_sign(&self, patch: &Patch) -> Option<char> {
         let clues = self.clues;
         let is_sign = |letter: &char| !letter.is_alphanumeric() && !letter.is_ascii();
-        let mut signs = clues.wanted.iter().chain(&clues.received).flat_map(|text| text.chars()).filter(is_sign);
+        let mut signs =
+            clues.wanted.iter().chain(&clues.received).flat_map(|text| text.chars()).filter(is_sign);
         if clues.received.is_empty() {
             return None;
         }
-        signs.find(|sign| {
-            patch.hunks.iter().any(|hunk| hunk.removed.contains(*sign) && !hunk.is_formatting())
-        })
+        signs
+            .find(|sign| patch.hunks.iter().any(|hunk| hunk.removed.contains(*sign) && !hunk.is_formatting()))
     }
 
     /// By the paths of failed requests and of the page.
@@ -339,7 +390,8 @@ impl<'c> Scorer<'c> {
             return;
         }
         // Tests send requests; they do not answer them.
-        let of_tests = [ReasonKind::InStack, ReasonKind::Imported, ReasonKind::OtherTests, ReasonKind::Documents];
+        let of_tests =
+            [ReasonKind::InStack, ReasonKind::Imported, ReasonKind::OtherTests, ReasonKind::Documents];
         if reasons.iter().any(|found| of_tests.contains(&found.kind)) {
             return;
         }
@@ -360,7 +412,10 @@ impl<'c> Scorer<'c> {
     fn by_state(&self, file: &FileChange, patch: &Patch, reasons: &mut Vec<Reason>) {
         let clues = self.clues;
         let word = clues.state.iter().find(|word| {
-            patch.hunks.iter().any(|hunk| !hunk.is_formatting() && !hunk.removed.is_empty() && hunk.changes(word))
+            patch
+                .hunks
+                .iter()
+                .any(|hunk| !hunk.is_formatting() && !hunk.removed.is_empty() && hunk.changes(word))
         });
         if let Some(word) = word {
             reasons.push(reason(ReasonKind::ChangesState, word, 4.0));
@@ -374,7 +429,8 @@ impl<'c> Scorer<'c> {
                 reasons.push(reason(ReasonKind::TouchesElement, text, weight));
             }
             None => {
-                let about = clues.element.iter().find(|text| path_words(text).iter().any(|word| own.contains(word)));
+                let about =
+                    clues.element.iter().find(|text| path_words(text).iter().any(|word| own.contains(word)));
                 if let Some(text) = about {
                     reasons.push(reason(ReasonKind::TouchesElement, text, 1.0));
                 }
@@ -386,7 +442,16 @@ impl<'c> Scorer<'c> {
 /// Whether a path looks like code that runs at the server.
 fn is_of_server(path: &str) -> bool {
     const FOLDERS: [&str; 10] = [
-        "server", "backend", "api", "services", "controllers", "models", "db", "database", "migrations", "routes",
+        "server",
+        "backend",
+        "api",
+        "services",
+        "controllers",
+        "models",
+        "db",
+        "database",
+        "migrations",
+        "routes",
     ];
     const ENDINGS: [&str; 9] = ["sql", "py", "go", "rb", "java", "kt", "php", "rs", "cs"];
     let ending = path.rsplit('.').next().unwrap_or_default();

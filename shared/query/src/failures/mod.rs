@@ -4,6 +4,7 @@
 //! Everything is read from what is stored, for one execution at a time; no
 //! answer is kept, and nothing outside of this installation is asked.
 
+mod clues;
 mod environment;
 mod explain;
 mod fix_plan;
@@ -14,6 +15,7 @@ mod screenshots;
 mod subject;
 mod trace;
 
+pub(crate) use clues::clues;
 pub(crate) use environment::passed_before;
 pub use environment::{EnvironmentDiff, PassedBefore, environment_diff};
 pub use explain::{ChangeSince, Detail, ExplainedStep, Explanation, explain};

@@ -120,11 +120,17 @@ impl Fault {
             }
             Kind::Field => {
                 let path = format!("server/src/services/{area}Service.ts");
-                (vec![edit(path, "total: { amount: sum(rows)", "sum: { value: sum(rows)")], "Simplify answers")
+                (
+                    vec![edit(path, "total: { amount: sum(rows)", "sum: { value: sum(rows)")],
+                    "Simplify answers",
+                )
             }
             Kind::Format => {
                 let path = "web/src/lib/format.ts".to_owned();
-                (vec![edit(path, "€${amount.toFixed(2)}", "${amount.toFixed(2)} €")], "Follow the style guide")
+                (
+                    vec![edit(path, "€${amount.toFixed(2)}", "${amount.toFixed(2)} €")],
+                    "Follow the style guide",
+                )
             }
             Kind::Style => {
                 let path = format!("web/src/styles/{area}.css");
@@ -185,7 +191,8 @@ impl Fault {
     pub(super) fn evidence(&self) -> Evidence {
         let (area, big, label) = (self.area, capital(self.area), action(self.area));
         let spec = format!("    at /home/ci/shop/e2e/{area}.spec.ts:9:3");
-        let screen = format!("    at {big}Screen.fillNote (/home/ci/shop/e2e/screens/{area}Screen.ts:10:5)\n{spec}");
+        let screen =
+            format!("    at {big}Screen.fillNote (/home/ci/shop/e2e/screens/{area}Screen.ts:10:5)\n{spec}");
         let button = format!("getByRole('button', {{ name: '{label}' }})");
         let heading = format!("getByRole('heading', {{ name: '{big} overview' }})");
         let waits = |locator: &str| format!("Call log:\n  - waiting for {locator}\n");
@@ -260,7 +267,10 @@ impl Fault {
             Kind::Text | Kind::Address => (invisible, vec![], vec![]),
             Kind::Hook => {
                 let text = format!("TypeError: refresh{big} is not a function");
-                let error = format!("TimeoutError: locator.click: Timeout 30000ms exceeded.\n{}\n{spec}", waits(&button));
+                let error = format!(
+                    "TimeoutError: locator.click: Timeout 30000ms exceeded.\n{}\n{spec}",
+                    waits(&button)
+                );
                 (error, vec![], vec![page_error(&text)])
             }
             Kind::Button => {

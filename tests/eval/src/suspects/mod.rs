@@ -36,7 +36,7 @@ fn files(history: &History, sha: &str) -> Result<Vec<FileChange>> {
 
 fn ranked(fault: &Fault, history: &History, commits: &[CommitChange]) -> Ranking {
     let mut clues = Clues::of_failure(&fault.test_file(), &fault.evidence(), &fault.environment());
-    let imports: Vec<String> = clues.imports().map(|path| format!("{path}.ts")).collect();
+    let imports: Vec<String> = clues.import_paths().collect();
     for path in imports {
         if let Ok(source) = history.git(&["show", &format!("{}:{path}", history.head)]) {
             clues.add_imports_of(&path, &source);
@@ -87,11 +87,17 @@ pub(crate) fn measure(details: bool) -> Result<Table> {
         }
         if details && place != Some(0) {
             let first = ranking.commits.first().map(|first| {
-                let told = first.reasons.iter().map(|(path, reason)| format!("{path} {reason} ({:.1})", reason.weight));
+                let told = first
+                    .reasons
+                    .iter()
+                    .map(|(path, reason)| format!("{path} {reason} ({:.1})", reason.weight));
                 told.collect::<Vec<_>>().join("; ")
             });
             let own = ranking.commits.iter().find(|commit| commit.sha == history.culprit).map(|own| {
-                let told = own.reasons.iter().map(|(path, reason)| format!("{path} {reason} ({:.1})", reason.weight));
+                let told = own
+                    .reasons
+                    .iter()
+                    .map(|(path, reason)| format!("{path} {reason} ({:.1})", reason.weight));
                 format!("{:.2}: {}", own.probability, told.collect::<Vec<_>>().join("; "))
             });
             table.note(format!(
@@ -105,7 +111,12 @@ pub(crate) fn measure(details: bool) -> Result<Table> {
         }
     }
     table.add("commit, first place", share(by_commit.first), Target::AtLeast(0.6), Some(share(newest.first)));
-    table.add("commit, first three", share(by_commit.third), Target::AtLeast(0.85), Some(share(newest.third)));
+    table.add(
+        "commit, first three",
+        share(by_commit.third),
+        Target::AtLeast(0.85),
+        Some(share(newest.third)),
+    );
     table.add("file, first place", share(by_file.first), Target::None, None);
     table.add("file, first three", share(by_file.third), Target::None, None);
     let (shortest, longest) = (ranges.keys().next(), ranges.keys().next_back());

@@ -154,7 +154,8 @@ const SCREEN: &str = r#"export class {Area}Screen {
 }
 "#;
 
-const DOCUMENT: &str = "# {Area}\n\nPeople choose *{action}* on the page `/{area}`.\nThe request `/api/{area}` fills it.\n";
+const DOCUMENT: &str =
+    "# {Area}\n\nPeople choose *{action}* on the page `/{area}`.\nThe request `/api/{area}` fills it.\n";
 
 /// Paths of an area's files, with what they hold.
 const AREA_FILES: [(&str, &str); 10] = [
@@ -250,7 +251,9 @@ fn app() -> String {
         .iter()
         .map(|(area, _)| filled("      <Route path=\"/{area}\" element={<{Area}Page />} />\n", area))
         .collect();
-    format!("{imports}\nexport function App() {{\n  return (\n    <Routes>\n{routes}    </Routes>\n  );\n}}\n")
+    format!(
+        "{imports}\nexport function App() {{\n  return (\n    <Routes>\n{routes}    </Routes>\n  );\n}}\n"
+    )
 }
 
 fn texts() -> String {
