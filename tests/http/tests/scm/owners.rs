@@ -74,7 +74,7 @@ async fn owners_follow_the_file(backend: Backend) {
         };
         let (code, own) = (named("pays", "@acme/shop", "codeowners"), named("ships", "Ada", "annotation"));
         assert_eq!(tests("").await, [code.clone(), own.clone()], "{dialect:?}");
-        assert_eq!(tests("?owner=%40acme%2Fshop").await, [code.clone()], "{dialect:?}");
+        assert_eq!(tests("?owner=%40acme%2Fshop").await, vec![code.clone()], "{dialect:?}");
         assert_eq!(tests("?owner=Ada").await, [own], "{dialect:?}");
         let facets = client.json(&format!("{project}/facets")).await.expect("facets");
         assert_eq!(facets["owners"], json!(["@acme/shop", "Ada"]), "{dialect:?}");
@@ -115,7 +115,7 @@ async fn owners_follow_the_file(backend: Backend) {
             .await
             .success()
             .expect("saved");
-        assert_eq!(tests("").await[1], named("ships", "Ada", "annotation"), "{dialect:?}");
+        assert!(tests("").await.contains(&named("ships", "Ada", "annotation")), "{dialect:?}");
         assert!(tests("?owner=%40acme%2Freturns").await.is_empty(), "{dialect:?}");
     }
 }

@@ -77,6 +77,7 @@ async fn runs_name_their_request(backend: Backend) {
         assert!(!show(of_main).await.contains("#7 "), "{dialect:?}");
 
         // Stored for a minute, and confirmed then where the provider sends an ETag.
+        show(of_branch).await;
         let _ = host.take_requests();
         page(client, of_branch, "?request=show").await;
         assert!(host.take_requests().is_empty(), "{dialect:?}");
