@@ -26,13 +26,13 @@ async fn runs_name_their_request(backend: Backend) {
     for dialect in Dialect::ALL {
         let host = CodeHost::start().await.expect("a code host");
         let main = history(&host, 1)[0].clone();
-        host.git(&["checkout", "--quiet", "-b", "feature/\"x\""]).expect("a branch");
+        host.git(&["checkout", "--quiet", "-b", "feature/a+b&c"]).expect("a branch");
         let tip = host.commit("On the branch", &[("new.txt", Some(b"1\n"))]).expect("a commit");
         host.git(&["checkout", "--quiet", "main"]).expect("the branch");
         let request = |number, state, is_fork| PullRequest {
             number,
             title: format!("Add {number} {MARKUP}"),
-            branch: "feature/\"x\"".to_owned(),
+            branch: "feature/a+b&c".to_owned(),
             state,
             is_fork,
         };
@@ -46,8 +46,8 @@ async fn runs_name_their_request(backend: Backend) {
             stored
         };
         let of_main = tested("main", &main).await;
-        let of_branch = tested("feature/\"x\"", &tip).await;
-        let later = tested("feature/\"x\"", "0123456789012345678901234567890123456789").await;
+        let of_branch = tested("feature/a+b&c", &tip).await;
+        let later = tested("feature/a+b&c", "0123456789012345678901234567890123456789").await;
         let show = async |run: i64| {
             sql(&service, "UPDATE scm_cache SET fresh_until = 0").await;
             page(client, run, "?request=show").await
