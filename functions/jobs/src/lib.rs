@@ -60,6 +60,7 @@ mod exports;
 mod job;
 mod links;
 mod notifications;
+mod owners;
 mod registry;
 mod retention;
 mod runner;

@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
 use crate::{
-    account_mails, deletions, diagnoses, events, exports, links, notifications, retention, runs, sweeps,
-    upkeep, uploads,
+    account_mails, deletions, diagnoses, events, exports, links, notifications, owners, retention, runs,
+    sweeps, upkeep, uploads,
 };
 
 /// Every kind.
@@ -25,6 +25,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(diagnoses::diagnose),
         Kind::new(exports::make_export),
         Kind::new(links::unfurl),
+        Kind::every(MINUTE * 15, owners::refresh_owners),
         Kind::every(HOUR, sweeps::purge_jobs),
         Kind::every(MINUTE * 15, sweeps::purge_short_lived),
         Kind::every(MINUTE * 5, sweeps::sweep_objects),

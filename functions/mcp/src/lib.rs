@@ -30,6 +30,7 @@ mod prompt;
 mod refused;
 mod rpc;
 mod shapes;
+mod suspects;
 mod tool;
 mod tools;
 mod version;

@@ -1,9 +1,10 @@
 //! Function `scm`: what is read from the repositories of projects.
 //!
-//! Lives here: commits, diffs, and the test of a repository's settings. Must not
+//! Lives here: commits, diffs, suspects among them, and the test of a repository's settings. Must not
 //! live here: those settings, which are the project's; clients of code hosts,
 //! which are in `shared/integrations`.
 
+mod cluster;
 mod commits;
 mod connection;
 mod diff;
@@ -18,6 +19,7 @@ pub fn router(state: AppState) -> Router {
     Routes::new(state)
         .on(RouteId::ProjectCommits, commits::list)
         .on(RouteId::CommitDiff, diff::get)
+        .on(RouteId::ClusterCommits, cluster::commits)
         .on(RouteId::TestRepository, connection::test)
         .into_router()
 }
@@ -27,7 +29,7 @@ pub fn router(state: AppState) -> Router {
 pub fn openapi() -> utoipa::openapi::OpenApi {
     #[derive(OpenApi)]
     #[openapi(
-        paths(commits::list, diff::get, connection::test),
+        paths(commits::list, diff::get, cluster::commits, connection::test),
         tags((name = "scm", description = "What is read from the repositories of projects"))
     )]
     struct Document;

@@ -45,6 +45,7 @@ pub mod sketch;
 pub mod standouts;
 pub mod status;
 pub mod suite_size;
+pub mod suspects;
 pub mod test_state;
 pub mod text;
 pub mod time;

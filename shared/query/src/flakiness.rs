@@ -22,7 +22,8 @@ use callboard_store::db::Session;
 use callboard_store::lanes::Speaking;
 use callboard_store::rollups::scores::{self, FlakyFilter, FlakyRow};
 use callboard_store::rollups::{self, CatalogueLanes};
-use callboard_store::{boxed, lanes, runs, test_cases};
+use callboard_store::test_cases::{self, OwnerSource};
+use callboard_store::{boxed, lanes, runs};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -210,7 +211,7 @@ pub struct FlakyTest {
     pub tags: Vec<String>,
     /// Owner.
     pub owner: Option<String>,
-    /// Where the owner is written: annotation.
+    /// Where the owner is named: `annotation` or `codeowners`.
     pub owner_source: Option<&'static str>,
     /// Priority.
     pub priority: Option<String>,
@@ -458,7 +459,7 @@ async fn show(
             same_commit_flips: same_commit_flips(state, &commits),
             root_cause: causes.remove(&test.case),
             tags: case.meta.tags,
-            owner_source: case.meta.owner.is_some().then_some("annotation"),
+            owner_source: case.owner_source.map(OwnerSource::as_str),
             owner: case.meta.owner,
             priority: case.meta.priority,
             impact: evidence.impact(),

@@ -10,7 +10,7 @@ use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ProjectId, TagId};
 use callboard_domain::run_life::Reruns;
 use callboard_store::projects::edit::{self, EditableProject, SealedToken};
-use callboard_store::{Session, Store, boxed, projects, scm_cache, tags};
+use callboard_store::{Session, Store, boxed, code_owners, projects, scm_cache, tags};
 use serde_json::json;
 
 use crate::accounts::Acting;
@@ -194,6 +194,11 @@ async fn change(
         || about_secret.is_some();
     if is_told && reads_another {
         scm_cache::clear(session, project).await?;
+    }
+    // Who owns a file of one repository owns nothing of another; a job reads the new owners.
+    let is_disconnected = before.scm_token.is_some() && stored.scm_token.is_none();
+    if before.repository_url != stored.repository_url || is_disconnected {
+        code_owners::clear(session, project).await?;
     }
     if !edit::save(session, &stored, acting.now).await? {
         return Err(AdministrationRule::ProjectNameTaken.into());

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod blobs;
 pub mod branch_states;
 pub mod clusters;
+pub mod code_owners;
 mod compression;
 pub mod db;
 pub mod deletions;

@@ -95,6 +95,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::runs::slots::STATEMENTS,
     crate::runs::tokens::STATEMENTS,
     crate::runs::writing::STATEMENTS,
+    crate::code_owners::STATEMENTS,
     crate::scm_cache::STATEMENTS,
     crate::search::STATEMENTS,
     crate::source_paths::STATEMENTS,

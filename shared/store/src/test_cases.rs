@@ -59,6 +59,26 @@ pub struct TestMeta {
     pub link: Option<String>,
 }
 
+/// Where the owner of a test is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerSource {
+    /// In an annotation of the test.
+    Annotation,
+    /// In the CODEOWNERS file of the repository.
+    CodeOwners,
+}
+
+impl OwnerSource {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Annotation => "annotation",
+            Self::CodeOwners => "codeowners",
+        }
+    }
+}
+
 /// A stored test case.
 #[derive(Debug, Clone)]
 pub struct TestCaseRow {
@@ -72,8 +92,10 @@ pub struct TestCaseRow {
     pub suite_path: Vec<String>,
     /// Own title.
     pub title: String,
-    /// Attributes of the newest run.
+    /// Attributes of the newest run; the owner of CODEOWNERS where that names none.
     pub meta: TestMeta,
+    /// Where the owner is named; `None` without one.
+    pub owner_source: Option<OwnerSource>,
     /// First seen.
     pub created_at: Timestamp,
 }
@@ -81,8 +103,8 @@ pub struct TestCaseRow {
 macro_rules! select_test_case {
     ($tail:literal) => {
         concat!(
-            "SELECT c.id, c.project_id, c.file_path, c.suite_path, c.title, c.tags, c.owner, c.priority, c.feature, \
-             c.link, c.created_at FROM test_cases c ",
+            "SELECT c.id, c.project_id, c.file_path, c.suite_path, c.title, c.tags, COALESCE(c.owner, c.code_owner), \
+             CASE WHEN c.owner IS NULL THEN 1 ELSE 0 END, c.priority, c.feature, c.link, c.created_at FROM test_cases c ",
             $tail
         )
     };
@@ -138,7 +160,8 @@ statements! {
     /// The tags, owners and features in use, most used first.
     TAGS = "SELECT tag FROM test_case_tags WHERE project_id = $1 GROUP BY tag ORDER BY COUNT(*) DESC, tag LIMIT $2";
     /// Owners in use. ix: test_cases_by_owner
-    OWNERS = "SELECT owner FROM test_cases WHERE project_id = $1 AND owner IS NOT NULL GROUP BY owner ORDER BY owner LIMIT $2";
+    OWNERS = "SELECT COALESCE(owner, code_owner) FROM test_cases WHERE project_id = $1 AND COALESCE(owner, code_owner) IS NOT NULL \
+        GROUP BY COALESCE(owner, code_owner) ORDER BY COALESCE(owner, code_owner) LIMIT $2";
     /// Features in use.
     FEATURES = "SELECT feature FROM test_cases WHERE project_id = $1 AND feature IS NOT NULL GROUP BY feature ORDER BY feature LIMIT $2";
 }
@@ -179,19 +202,18 @@ pub(crate) static BULKS: &[&Bulk] = &[&INSERT, &INSERT_TAGS];
 
 fn read(row: &Row) -> Result<TestCaseRow> {
     let mut r = row.reader();
+    let (id, project) = (TestCaseId(r.int()?), ProjectId(r.int()?));
+    let (file_path, suite_path, title) = (r.text()?, split_suite_path(&r.text()?), r.text()?);
+    let (tags, owner) = (read_tags(&r.text()?)?, r.opt_text()?);
+    let source = if r.int()? == 0 { OwnerSource::Annotation } else { OwnerSource::CodeOwners };
     Ok(TestCaseRow {
-        id: TestCaseId(r.int()?),
-        project: ProjectId(r.int()?),
-        file_path: r.text()?,
-        suite_path: split_suite_path(&r.text()?),
-        title: r.text()?,
-        meta: TestMeta {
-            tags: read_tags(&r.text()?)?,
-            owner: r.opt_text()?,
-            priority: r.opt_text()?,
-            feature: r.opt_text()?,
-            link: r.opt_text()?,
-        },
+        id,
+        project,
+        file_path,
+        suite_path,
+        title,
+        owner_source: owner.as_ref().map(|_| source),
+        meta: TestMeta { tags, owner, priority: r.opt_text()?, feature: r.opt_text()?, link: r.opt_text()? },
         created_at: r.time()?,
     })
 }

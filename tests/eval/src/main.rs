@@ -8,6 +8,7 @@
 mod failures;
 mod flakiness;
 mod locators;
+mod suspects;
 mod table;
 mod traces;
 
@@ -44,6 +45,8 @@ enum Method {
     Flakiness,
     /// Locator healing.
     Locators,
+    /// Commits and files that broke a test.
+    Suspects,
     /// The trace reader.
     Traces,
 }
@@ -54,6 +57,7 @@ impl Method {
             Self::Failures => failures::measure(data, details),
             Self::Flakiness => flakiness::measure(data, details),
             Self::Locators => locators::measure(data, details),
+            Self::Suspects => suspects::measure(details),
             Self::Traces => traces::measure(data, details),
         }
     }

@@ -137,7 +137,7 @@ async fn every_read_route_answers_as_in_the_local_runner() {
             // Nothing was deleted, no badge was made public, and the viewer is opened through the other origin only.
             RouteId::GetDeletion | RouteId::PublicBadge | RouteId::ViewerAsset => 404..405,
             // The project has no repository.
-            RouteId::ProjectCommits | RouteId::CommitDiff => 503..504,
+            RouteId::ProjectCommits | RouteId::CommitDiff | RouteId::ClusterCommits => 503..504,
             _ => 200..400,
         };
         assert!(

@@ -2,7 +2,7 @@
 
 use callboard_auth::routes::Roles;
 use callboard_domain::evidence::NetworkRequest;
-use callboard_domain::ids::ExecutionId;
+use callboard_domain::ids::{ClusterId, ExecutionId};
 use callboard_domain::status::TestStatus;
 use callboard_query::executions::{self, Parts, WantedAttempt};
 use callboard_query::failures::{self, ChangeSince, Detail, ExplainedStep};
@@ -17,6 +17,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::readable_times;
+use crate::suspects::{self, Suspects};
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 const ERROR_CHARS: usize = 1_500;
@@ -75,6 +76,8 @@ struct Output {
     is_new_flaky: bool,
     last_passed: Option<LastPassed>,
     cluster: Option<Cluster>,
+    /// Commits and files that may be the cause; null until get_cluster_context or a page asked for them.
+    suspects: Option<Suspects>,
     #[schema(value_type = Vec<Object>)]
     console: Vec<Value>,
     #[schema(value_type = Vec<Object>)]
@@ -131,7 +134,12 @@ async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let screenshot_count = shown.attachments.iter().filter(|file| is_screenshot(file.kind)).count();
     // Other files than pictures are no reason to look at any.
     let is_of_use = |step: &String| screenshot_count > 0 || !step.starts_with("get_case_screenshots");
+    let suspects = match &found.cluster {
+        Some(cluster) if has_evidence => suspects::stored(context, project, ClusterId(cluster.id)).await?,
+        _ => None,
+    };
     let output = Output {
+        suspects,
         execution_id: item.id,
         test_case_id: item.test_case_id,
         run_id: item.run_id,

@@ -5,7 +5,7 @@ use callboard_auth::routes::Roles;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_query::diagnoses::{self, PackedSection};
-use callboard_query::scm;
+use callboard_query::scm::{self, ClusterRange, ClusterSuspects, SuspectsOf};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -21,7 +21,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "get_cluster_context",
     title: "Get cluster evidence",
     description: "What is stored about a failure cluster as one text: error, what its failures share, tests, steps and \
-                  console of the newest failure, days, last green run.",
+                  console of the newest failure, days, last green run, commits since then with ranked suspects.",
     group: Group::Clusters,
     roles: Roles::ALL,
     hints: Hints::READ_ELSEWHERE,
@@ -63,7 +63,10 @@ struct Output {
 struct Coverage {
     has_last_green: bool,
     has_commit_range: bool,
+    provider: Option<&'static str>,
     commits_count: Option<usize>,
+    files_count: Option<usize>,
+    examined_commits: Option<usize>,
     base_commit_used: Option<String>,
     already_green: bool,
     source_control_error: Option<String>,
@@ -75,17 +78,26 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let shas = commits(&input.selected_commit_shas)?;
     let project = context.cluster(input.cluster_id).await?;
     let base = input.base_commit.as_deref();
-    let found = diagnoses::cluster_context(&context.query, project, input.cluster_id, base, &shas).await?;
+    let mut found =
+        diagnoses::cluster_context(&context.query, project, input.cluster_id, base, &shas).await?;
+    let range = Commits::read(&asked, project, input.cluster_id, base).await?;
+    if let Some(suspects) = range.found.as_deref() {
+        found.add_suspects(suspects);
+    }
     // Quotes and line breaks take a second character each in JSON.
     let room = if input.max_chars > RESULT_CHARS / 2 { input.max_chars * 4 / 5 } else { input.max_chars };
     let packed = found.packed(room)?;
+    let suspects = range.found.as_deref();
     let coverage = Coverage {
         has_last_green: found.coverage.has_last_green,
         has_commit_range: found.coverage.has_commit_range,
+        provider: range.provider,
         commits_count: found.coverage.commits_count,
+        files_count: suspects.map(|suspects| suspects.files_count),
+        examined_commits: suspects.map(|suspects| suspects.examined_commits),
         base_commit_used: found.coverage.base_commit_used,
         already_green: found.coverage.already_green,
-        source_control_error: source_control_error(&asked, project).await?,
+        source_control_error: range.problem.clone(),
     };
     let item = found.cluster.item;
     answer(&Output {
@@ -99,19 +111,38 @@ async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
     })
 }
 
-/// Why commits cannot be read from the project's repository, if they cannot.
-async fn source_control_error(
-    asked: &Asked<'_>,
-    project: Authorized<ProjectId>,
-) -> Result<Option<String>, ToolError> {
-    let context = asked.context;
-    let access = context.state.source_control();
-    match scm::require_configured(&context.query, &access, project, context.state.now()).await {
-        Ok(()) => Ok(None),
-        Err(error) => match context.no_source_control(project.get(), error) {
-            fault @ ToolError::Fault(_) => Err(fault),
-            missing => Ok(Some(missing.to_string())),
-        },
+/// What the repository says about the time before the cluster.
+#[derive(Default)]
+struct Commits {
+    found: Option<Box<ClusterSuspects>>,
+    provider: Option<&'static str>,
+    /// Why there is nothing, or not everything.
+    problem: Option<String>,
+}
+
+impl Commits {
+    async fn read(
+        asked: &Asked<'_>,
+        project: Authorized<ProjectId>,
+        cluster: ClusterId,
+        base: Option<&str>,
+    ) -> Result<Self, ToolError> {
+        let context = asked.context;
+        let (access, now) = (context.state.source_control(), context.state.now());
+        let wanted = SuspectsOf { cluster, base };
+        match scm::suspects(&context.query, &access, project, wanted, now).await {
+            Ok(range) => {
+                let (provider, problem, found) = match range {
+                    ClusterRange::Suspects(found) => (found.provider, found.problem.clone(), Some(found)),
+                    ClusterRange::None(provider, reason) => (provider, Some(reason.to_string()), None),
+                };
+                Ok(Self { found, provider: Some(provider.as_str()), problem })
+            }
+            Err(error) => match context.no_source_control(project.get(), error) {
+                fault @ ToolError::Fault(_) => Err(fault),
+                missing => Ok(Self { problem: Some(missing.to_string()), ..Self::default() }),
+            },
+        }
     }
 }
 

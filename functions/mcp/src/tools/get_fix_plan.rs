@@ -11,6 +11,7 @@ use crate::diagnosis::Planned;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
+use crate::suspects::{self, Suspects};
 use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
 
 pub(super) static TOOL: Tool = Tool {
@@ -46,6 +47,8 @@ struct Output {
     failing_tests_omitted: usize,
     ownership: Ownership,
     verify: Verify,
+    /// Commits and files that may be the cause; null until get_cluster_context or a page asked for them.
+    suspects: Option<Suspects>,
     /// Where healing offers locators without being sure of one.
     next: Vec<String>,
 }
@@ -88,7 +91,9 @@ async fn plan(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let cluster_id: ClusterId = asked.argument("clusterId")?;
     let context = asked.context;
     let project = context.cluster(cluster_id).await?;
-    answer(&Output::of(failures::fix_plan(&context.query, project, cluster_id).await?))
+    let plan = failures::fix_plan(&context.query, project, cluster_id).await?;
+    let suspects = suspects::stored(context, project, ClusterId(plan.cluster.id)).await?;
+    answer(&Output::new(plan, suspects))
 }
 
 fn target(file: &str, line: Option<i64>) -> String {
@@ -96,8 +101,9 @@ fn target(file: &str, line: Option<i64>) -> String {
 }
 
 impl Output {
-    fn of(plan: FixPlan) -> Self {
+    fn new(plan: FixPlan, suspects: Option<Suspects>) -> Self {
         Self {
+            suspects,
             cluster: Cluster {
                 cluster_id: plan.cluster.id,
                 title: plan.cluster.title,

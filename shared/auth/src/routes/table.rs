@@ -207,6 +207,8 @@ routes! {
     ProjectCommits => get("/api/projects/{id}/commits").in_project();
     /// What a commit of a project's repository changed.
     CommitDiff => get("/api/projects/{id}/commits/{sha}/diff").in_project();
+    /// Commits before a failure cluster, and which of them may have caused it.
+    ClusterCommits => get("/api/failure-clusters/{id}/commits").of(Entity::Cluster);
     /// Tests whether a project's repository can be read.
     TestRepository => post("/api/projects/{id}/repository/test").administrator().in_project().changes_nothing();
     /// The newest run that matches.

@@ -10,8 +10,8 @@ use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
 use super::transport::{Transport, or_missing};
 use super::types::{
-    ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus, PageToken,
-    RangeChanges, RepositoryInfo, date,
+    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
+    PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
 };
 
 /// Files of one page of changes.
@@ -23,6 +23,7 @@ pub(super) struct Bitbucket(Transport);
 
 #[derive(Deserialize)]
 struct Paged<T> {
+    #[serde(default = "Vec::new")]
     values: Vec<T>,
     next: Option<String>,
 }
@@ -76,6 +77,62 @@ struct Described {
 #[derive(Deserialize)]
 struct Branch {
     name: String,
+}
+
+#[derive(Deserialize)]
+struct PullRequest {
+    id: u64,
+    title: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+    links: Links,
+    author: Option<User>,
+    source: End,
+    destination: End,
+}
+
+#[derive(Deserialize)]
+struct Links {
+    html: Link,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    href: String,
+}
+
+/// One end of a pull request; the repository is missing once it was deleted.
+#[derive(Deserialize)]
+struct End {
+    branch: Branch,
+    repository: Option<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    full_name: String,
+}
+
+impl From<PullRequest> for ChangeRequest {
+    fn from(request: PullRequest) -> Self {
+        let repository = |end: &End| end.repository.as_ref().map(|named| named.full_name.clone());
+        Self {
+            is_fork: repository(&request.source) != repository(&request.destination),
+            number: request.id,
+            state: RequestState::new(request.state == "OPEN", request.draft, request.state == "MERGED"),
+            title: request.title,
+            url: request.links.html.href,
+            author: request.author.and_then(|user| user.display_name).unwrap_or_default(),
+            branch: request.source.branch.name,
+        }
+    }
+}
+
+impl<T> Default for Paged<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), next: None }
+    }
 }
 
 impl From<ListedCommit> for Commit {
@@ -217,6 +274,33 @@ impl SourceControl for Bitbucket {
         let Some(path) = encode_path(path) else { return Ok(None) };
         let place = format!("/src/{}/{path}", encode_segment(sha));
         or_missing(self.0.accepting("*/*", &place, &[]).await)
+    }
+
+    async fn change_requests(
+        &self,
+        query: &RequestQuery,
+        etag: Option<&str>,
+    ) -> Result<Fetched<Vec<ChangeRequest>>, ScmError> {
+        let found: Fetched<Paged<PullRequest>> = match query {
+            RequestQuery::Commit(sha) => {
+                let path = format!("/commit/{}/pullrequests", encode_segment(sha));
+                self.0.list_of(&path, &[("pagelen", RequestQuery::LIMIT)], etag).await?
+            }
+            RequestQuery::Branch(branch) => {
+                let quoted = branch.replace('\\', "\\\\").replace('"', "\\\"");
+                let from = format!("source.branch.name = \"{quoted}\"");
+                let parameters = [
+                    ("q", from.as_str()),
+                    ("state", "OPEN"),
+                    ("state", "MERGED"),
+                    ("state", "DECLINED"),
+                    ("sort", "-updated_on"),
+                    ("pagelen", RequestQuery::LIMIT),
+                ];
+                self.0.list_of("/pullrequests", &parameters, etag).await?
+            }
+        };
+        Ok(found.map(|page| page.values.into_iter().map(ChangeRequest::from).collect()))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
-use callboard_platform::egress::{Next, next_page};
 use serde::Deserialize;
 
 use super::error::ScmError;
+use super::github_shapes::{ListedCommit, Pull, goes_on};
 use super::patch::{FilePatch, by_path};
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
-use super::transport::{Reply, Transport, or_missing};
+use super::transport::{Transport, or_missing};
 use super::types::{
-    ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus, RangeChanges,
-    RepositoryInfo, date,
+    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
+    RangeChanges, RepositoryInfo, RequestQuery,
 };
 
 /// Answered where a repository has no commits.
@@ -25,33 +25,6 @@ const MAX_RANGE_PAGES: u32 = 10;
 const RANGE_PAGE: &str = "50";
 
 pub(super) struct Gitea(Transport);
-
-#[derive(Deserialize)]
-struct ListedCommit {
-    sha: String,
-    commit: CommitDetails,
-    #[serde(default)]
-    parents: Option<Vec<Parent>>,
-    #[serde(default)]
-    files: Option<Vec<AffectedFile>>,
-}
-
-#[derive(Deserialize)]
-struct CommitDetails {
-    message: String,
-    author: Option<Author>,
-}
-
-#[derive(Deserialize)]
-struct Author {
-    name: Option<String>,
-    date: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Parent {
-    sha: String,
-}
 
 #[derive(Deserialize)]
 struct AffectedFile {
@@ -68,29 +41,12 @@ struct Described {
     empty: bool,
 }
 
-impl From<ListedCommit> for Commit {
-    fn from(listed: ListedCommit) -> Self {
-        let (name, at) = listed.commit.author.map_or((None, None), |author| (author.name, author.date));
-        Self {
-            sha: listed.sha,
-            message: listed.commit.message,
-            author: name.unwrap_or_default(),
-            date: date(at.as_deref()),
-            parents: listed.parents.into_iter().flatten().map(|parent| parent.sha).collect(),
-        }
-    }
-}
-
 fn status(word: &str) -> FileStatus {
     match word {
         "added" => FileStatus::Added,
         "removed" | "deleted" => FileStatus::Removed,
         _ => FileStatus::Modified,
     }
-}
-
-fn goes_on(reply: &Reply) -> bool {
-    matches!(next_page(&reply.headers), Next::At(_))
 }
 
 impl Gitea {
@@ -136,7 +92,7 @@ impl SourceControl for Gitea {
             }
             Err(error) => return Err(self.0.explained(error, || query.wanted()).await),
         };
-        let commits: Vec<ListedCommit> = self.0.read(&reply)?;
+        let commits: Vec<ListedCommit<AffectedFile>> = self.0.read(&reply)?;
         let commits = commits.into_iter().map(Commit::from).collect();
         let value = CommitPage::numbered(commits, query, goes_on(&reply));
         Ok(Fetched::Fresh { value, etag })
@@ -146,7 +102,7 @@ impl SourceControl for Gitea {
         let place = format!("/git/commits/{}", encode_segment(sha));
         let found =
             self.0.json(&place, &[("stat", "false"), ("verification", "false"), ("files", "true")]).await;
-        let mut found: ListedCommit = match found {
+        let mut found: ListedCommit<AffectedFile> = match found {
             Ok(found) => found,
             Err(error) => return Err(self.0.explained(error, || format!("commit {sha}")).await),
         };
@@ -187,7 +143,7 @@ impl SourceControl for Gitea {
                     return Err(self.0.explained(error, || format!("commit {base}, or no {head}")).await);
                 }
             };
-            let commits: Vec<ListedCommit> = self.0.read(&reply)?;
+            let commits: Vec<ListedCommit<AffectedFile>> = self.0.read(&reply)?;
             for file in commits.into_iter().filter_map(|commit| commit.files).flatten() {
                 // The newest commit comes first and says how the file ended.
                 files.entry(file.filename).or_insert_with(|| status(&file.status));
@@ -212,6 +168,28 @@ impl SourceControl for Gitea {
         let Some(path) = encode_path(path) else { return Ok(None) };
         let place = format!("/raw/{path}");
         or_missing(self.0.accepting("*/*", &place, &[("ref", sha)]).await)
+    }
+
+    async fn change_requests(
+        &self,
+        query: &RequestQuery,
+        etag: Option<&str>,
+    ) -> Result<Fetched<Vec<ChangeRequest>>, ScmError> {
+        match query {
+            // There is one at most.
+            RequestQuery::Commit(sha) => {
+                let path = format!("/commits/{}/pull", encode_segment(sha));
+                let found: Fetched<Option<Pull>> = self.0.list_of(&path, &[], etag).await?;
+                Ok(found.map(|pull| pull.into_iter().map(ChangeRequest::from).collect()))
+            }
+            // No parameter names the branch, so it is looked for among the newest ones.
+            RequestQuery::Branch(branch) => {
+                let parameters = [("state", "all"), ("sort", "recentupdate"), ("limit", RANGE_PAGE)];
+                let found: Fetched<Vec<Pull>> = self.0.list_of("/pulls", &parameters, etag).await?;
+                let is_from = |pull: &Pull| pull.head.branch == *branch && !pull.is_fork();
+                Ok(found.map(|pulls| pulls.into_iter().filter(is_from).map(ChangeRequest::from).collect()))
+            }
+        }
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

@@ -1,16 +1,16 @@
 //! GitHub: <https://docs.github.com/en/rest/commits>, version 2022-11-28.
 
 use async_trait::async_trait;
-use callboard_platform::egress::{Next, next_page};
 use serde::Deserialize;
 
 use super::error::ScmError;
+use super::github_shapes::{ListedCommit, Pull, goes_on};
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
-use super::transport::{Reply, Transport};
+use super::transport::Transport;
 use super::types::{
-    ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus, PageToken,
-    RangeChanges, RepositoryInfo, date,
+    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
+    PageToken, RangeChanges, RepositoryInfo, RequestQuery,
 };
 
 /// Answered where a repository has no commits.
@@ -25,33 +25,6 @@ const MAX_COMPARED_FILES: usize = 300;
 pub(super) struct GitHub(Transport);
 
 #[derive(Deserialize)]
-struct ListedCommit {
-    sha: String,
-    commit: CommitDetails,
-    #[serde(default)]
-    parents: Vec<Parent>,
-    #[serde(default)]
-    files: Vec<File>,
-}
-
-#[derive(Deserialize)]
-struct CommitDetails {
-    message: String,
-    author: Option<Author>,
-}
-
-#[derive(Deserialize)]
-struct Author {
-    name: Option<String>,
-    date: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Parent {
-    sha: String,
-}
-
-#[derive(Deserialize)]
 struct File {
     filename: String,
     previous_filename: Option<String>,
@@ -64,7 +37,7 @@ struct File {
 #[derive(Deserialize)]
 struct Comparison {
     total_commits: u32,
-    commits: Vec<ListedCommit>,
+    commits: Vec<ListedCommit<File>>,
     #[serde(default)]
     files: Vec<File>,
 }
@@ -73,19 +46,6 @@ struct Comparison {
 struct Described {
     full_name: String,
     default_branch: Option<String>,
-}
-
-impl From<ListedCommit> for Commit {
-    fn from(listed: ListedCommit) -> Self {
-        let (name, at) = listed.commit.author.map_or((None, None), |author| (author.name, author.date));
-        Self {
-            sha: listed.sha,
-            message: listed.commit.message,
-            author: name.unwrap_or_default(),
-            date: date(at.as_deref()),
-            parents: listed.parents.into_iter().map(|parent| parent.sha).collect(),
-        }
-    }
 }
 
 impl From<File> for ChangedFile {
@@ -105,10 +65,6 @@ impl From<File> for ChangedFile {
             patch: file.patch,
         }
     }
-}
-
-fn goes_on(reply: &Reply) -> bool {
-    matches!(next_page(&reply.headers), Next::At(_))
 }
 
 impl GitHub {
@@ -136,7 +92,7 @@ impl GitHub {
             }
             Err(error) => return Err(self.explained(error, || query.wanted()).await),
         };
-        let commits: Vec<ListedCommit> = self.0.read(&reply)?;
+        let commits: Vec<ListedCommit<File>> = self.0.read(&reply)?;
         let commits = commits.into_iter().map(Commit::from).collect();
         let value = CommitPage::numbered(commits, query, goes_on(&reply));
         Ok(Fetched::Fresh { value, etag })
@@ -201,8 +157,8 @@ impl SourceControl for GitHub {
                 Ok(reply) => reply,
                 Err(error) => return Err(self.explained(error, || format!("commit {sha}")).await),
             };
-            let mut found: ListedCommit = self.0.read(&reply)?;
-            files.extend(std::mem::take(&mut found.files).into_iter().map(ChangedFile::from));
+            let mut found: ListedCommit<File> = self.0.read(&reply)?;
+            files.extend(found.files.take().into_iter().flatten().map(ChangedFile::from));
             let goes_on = goes_on(&reply);
             if !goes_on || page == MAX_FILE_PAGES {
                 return Ok(CommitChanges { commit: found.into(), files, is_cut: goes_on });
@@ -222,6 +178,31 @@ impl SourceControl for GitHub {
         let place = format!("/contents/{path}");
         let found = self.0.accepting("application/vnd.github.raw+json", &place, &[("ref", sha)]).await;
         super::transport::or_missing(found)
+    }
+
+    async fn change_requests(
+        &self,
+        query: &RequestQuery,
+        etag: Option<&str>,
+    ) -> Result<Fetched<Vec<ChangeRequest>>, ScmError> {
+        let found: Fetched<Vec<Pull>> = match query {
+            RequestQuery::Commit(sha) => {
+                let path = format!("/commits/{}/pulls", encode_segment(sha));
+                self.0.list_of(&path, &[("per_page", RequestQuery::LIMIT)], etag).await?
+            }
+            RequestQuery::Branch(branch) => {
+                let head = format!("{}:{branch}", self.0.owner());
+                let parameters = [
+                    ("head", head.as_str()),
+                    ("state", "all"),
+                    ("sort", "updated"),
+                    ("direction", "desc"),
+                    ("per_page", RequestQuery::LIMIT),
+                ];
+                self.0.list_of("/pulls", &parameters, etag).await?
+            }
+        };
+        Ok(found.map(|pulls| pulls.into_iter().map(ChangeRequest::from).collect()))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

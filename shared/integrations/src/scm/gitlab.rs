@@ -10,8 +10,8 @@ use super::repository::encode_segment;
 use super::source_control::SourceControl;
 use super::transport::{Reply, Transport, or_missing};
 use super::types::{
-    ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus, RangeChanges,
-    RepositoryInfo, date,
+    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
+    RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
 };
 
 /// Files of one page of a diff.
@@ -54,6 +54,41 @@ struct Comparison {
     diffs: Vec<Diff>,
     #[serde(default)]
     compare_timeout: bool,
+}
+
+#[derive(Deserialize)]
+struct MergeRequest {
+    iid: u64,
+    title: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+    web_url: String,
+    author: Option<User>,
+    source_branch: String,
+    source_project_id: Option<u64>,
+    target_project_id: u64,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
+}
+
+impl From<MergeRequest> for ChangeRequest {
+    fn from(request: MergeRequest) -> Self {
+        // A locked one is about to be merged.
+        let is_open = matches!(request.state.as_str(), "opened" | "locked");
+        Self {
+            is_fork: request.source_project_id != Some(request.target_project_id),
+            number: request.iid,
+            state: RequestState::new(is_open, request.draft, request.state == "merged"),
+            title: request.title,
+            url: request.web_url,
+            author: request.author.map(|user| user.username).unwrap_or_default(),
+            branch: request.source_branch,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -172,6 +207,30 @@ impl SourceControl for GitLab {
     async fn file_at(&self, sha: &str, path: &str) -> Result<Option<Vec<u8>>, ScmError> {
         let place = format!("/repository/files/{}/raw", encode_segment(path));
         or_missing(self.0.accepting("*/*", &place, &[("ref", sha)]).await)
+    }
+
+    async fn change_requests(
+        &self,
+        query: &RequestQuery,
+        etag: Option<&str>,
+    ) -> Result<Fetched<Vec<ChangeRequest>>, ScmError> {
+        let found: Fetched<Vec<MergeRequest>> = match query {
+            RequestQuery::Commit(sha) => {
+                let path = format!("/repository/commits/{}/merge_requests", encode_segment(sha));
+                self.0.list_of(&path, &[("per_page", RequestQuery::LIMIT)], etag).await?
+            }
+            RequestQuery::Branch(branch) => {
+                let parameters = [
+                    ("source_branch", branch.as_str()),
+                    ("state", "all"),
+                    ("order_by", "updated_at"),
+                    ("sort", "desc"),
+                    ("per_page", RequestQuery::LIMIT),
+                ];
+                self.0.list_of("/merge_requests", &parameters, etag).await?
+            }
+        };
+        Ok(found.map(|requests| requests.into_iter().map(ChangeRequest::from).collect()))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

@@ -7,10 +7,12 @@
 //! host of the repository and no other. Caching is the caller's.
 
 mod bitbucket;
+mod codeowners;
 mod error;
 mod failures;
 mod gitea;
 mod github;
+mod github_shapes;
 mod gitlab;
 mod patch;
 mod reference;
@@ -22,13 +24,14 @@ mod types;
 use callboard_domain::time::Timestamp;
 use callboard_platform::egress::AdminUrl;
 
+pub use codeowners::{CodeOwners, code_owners_paths};
 pub use error::ScmError;
 pub use reference::{is_branch, is_sha};
 pub use repository::{InvalidRepository, Provider, Repository};
 pub use source_control::SourceControl;
 pub use types::{
-    ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus, PageToken,
-    RangeChanges, RepositoryInfo,
+    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
+    PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState,
 };
 
 use bitbucket::Bitbucket;

@@ -3,7 +3,10 @@
 use async_trait::async_trait;
 
 use super::error::ScmError;
-use super::types::{CommitChanges, CommitPage, CommitQuery, Fetched, RangeChanges, RepositoryInfo};
+use super::types::{
+    ChangeRequest, CommitChanges, CommitPage, CommitQuery, Fetched, RangeChanges, RepositoryInfo,
+    RequestQuery,
+};
 
 /// Reads of one repository.
 #[async_trait]
@@ -23,6 +26,15 @@ pub trait SourceControl: Send + Sync {
     /// The contents of a file at a commit; `None` when the commit has no such
     /// file.
     async fn file_at(&self, sha: &str, path: &str) -> Result<Option<Vec<u8>>, ScmError>;
+
+    /// Pull or merge requests of a commit or branch, the one changed last first,
+    /// at most ten; none for a commit that the provider does not know. With
+    /// `etag`, the answer may be [`Fetched::NotModified`].
+    async fn change_requests(
+        &self,
+        query: &RequestQuery,
+        etag: Option<&str>,
+    ) -> Result<Fetched<Vec<ChangeRequest>>, ScmError>;
 
     /// Reads the description of the repository, which shows that host, token
     /// and repository are right.

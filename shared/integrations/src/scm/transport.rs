@@ -116,6 +116,35 @@ impl Transport {
         serde_json::from_slice(&reply.body).map_err(|_| self.unreadable())
     }
 
+    /// Reads a list, unless it is as it was; an empty one where the repository
+    /// lacks what it is of.
+    ///
+    /// # Errors
+    /// As [`Transport::get`]; [`ScmError::Unreadable`].
+    pub(super) async fn list_of<T: DeserializeOwned + Default>(
+        &self,
+        path: &str,
+        parameters: Parameters<'_>,
+        etag: Option<&str>,
+    ) -> Result<Fetched<T>, ScmError> {
+        match self.get_changed(path, parameters, etag).await {
+            Ok(Fetched::NotModified) => Ok(Fetched::NotModified),
+            Ok(Fetched::Fresh { value, etag }) => Ok(Fetched::Fresh { value: self.read(&value)?, etag }),
+            Err(ScmError::Failed { status, .. }) if status == StatusCode::UNPROCESSABLE_ENTITY.as_u16() => {
+                Ok(Fetched::Fresh { value: T::default(), etag: None })
+            }
+            Err(error) => match self.explained(error, String::new).await {
+                ScmError::NotInRepository { .. } => Ok(Fetched::Fresh { value: T::default(), etag: None }),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Whose repository it is.
+    pub(super) fn owner(&self) -> &str {
+        self.repository.path().split('/').next().unwrap_or_default()
+    }
+
     /// The answer is not what the API promises.
     pub(super) fn unreadable(&self) -> ScmError {
         let host = self.repository.host().to_owned();

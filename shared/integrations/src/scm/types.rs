@@ -127,6 +127,16 @@ pub enum Fetched<T> {
     },
 }
 
+impl<T> Fetched<T> {
+    /// Makes another value of a fresh answer.
+    pub(super) fn map<U>(self, change: impl FnOnce(T) -> U) -> Fetched<U> {
+        match self {
+            Self::NotModified => Fetched::NotModified,
+            Self::Fresh { value, etag } => Fetched::Fresh { value: change(value), etag },
+        }
+    }
+}
+
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -177,6 +187,66 @@ pub struct RangeChanges {
     pub files: Vec<ChangedFile>,
     /// Whether there are more files than the provider lists.
     pub is_cut: bool,
+}
+
+/// Which requests to look for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RequestQuery {
+    /// Those that have this commit: its whole hash.
+    Commit(String),
+    /// Those from this branch of the repository itself.
+    Branch(String),
+}
+
+impl RequestQuery {
+    /// Newest requests that are listed.
+    pub(super) const LIMIT: &'static str = "10";
+}
+
+/// Whether a request is still open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RequestState {
+    /// It is open for review.
+    Open,
+    /// It is open and not ready for review.
+    Draft,
+    /// It was merged.
+    Merged,
+    /// It was closed without being merged.
+    Closed,
+}
+
+impl RequestState {
+    /// The state of what is open or not, a draft or not, merged or not.
+    pub(super) const fn new(is_open: bool, is_draft: bool, is_merged: bool) -> Self {
+        match (is_merged, is_open, is_draft) {
+            (true, ..) => Self::Merged,
+            (false, true, true) => Self::Draft,
+            (false, true, false) => Self::Open,
+            (false, false, _) => Self::Closed,
+        }
+    }
+}
+
+/// A pull request; GitLab calls it a merge request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeRequest {
+    /// Number within the repository.
+    pub number: u64,
+    /// Title.
+    pub title: String,
+    /// Whether it is still open.
+    pub state: RequestState,
+    /// Address of its page.
+    pub url: String,
+    /// Name of who opened it, as the provider shows it.
+    pub author: String,
+    /// Branch that it wants to merge.
+    pub branch: String,
+    /// Whether that branch is in another repository.
+    pub is_fork: bool,
 }
 
 /// What a provider says about a repository.

@@ -48,6 +48,8 @@ pub struct GroupCase {
     pub title: String,
     /// File of the test.
     pub file_path: String,
+    /// Owner of the test.
+    pub owner: Option<String>,
     /// Describe titles, outermost first.
     pub suite_path: Vec<String>,
     /// Browser project.
@@ -67,6 +69,7 @@ impl GroupCase {
             test_case_id: item.test_case_id,
             title: item.title,
             file_path: item.file_path,
+            owner: item.owner,
             suite_path: item.suite_path,
             browser_project: item.browser_project,
             retries: item.retries,

@@ -14,6 +14,7 @@ use crate::failures::{
     request_lines, source_text, step_lines,
 };
 use crate::runs::{self, RunQuery};
+use crate::scm::{ClusterSuspects, SuspectCommitItem, SuspectFileItem};
 use crate::shapes::{AffectedTestCase, ClusterDetail};
 use crate::{Context, QueryError, Result, clusters};
 
@@ -56,16 +57,32 @@ pub struct ClusterContext {
 }
 
 impl ClusterContext {
-    /// Adds a section behind those that explain the failure, such as commits.
-    pub fn add_commits(&mut self, commits: Vec<String>) {
-        if commits.is_empty() {
-            return;
-        }
+    /// Adds the commits since the last green run and what is suspicious among them,
+    /// behind the sections that explain the failure.
+    pub fn add_suspects(&mut self, found: &ClusterSuspects) {
         self.coverage.has_commit_range = true;
-        self.coverage.commits_count = Some(commits.len());
-        let section = Section::list("commitRange", "Commits since the last green run", commits, 15).stable();
+        self.coverage.commits_count = Some(found.items.len());
+        self.coverage.base_commit_used = Some(found.base.clone());
+        let commits = found.commits.iter().filter(|suspect| !suspect.reasons.is_empty());
+        let commits = commits.map(SuspectCommitItem::line).collect();
+        let files = found.files.iter().map(SuspectFileItem::line).collect();
+        let range = found
+            .items
+            .iter()
+            .map(|commit| format!("{} by {}: {}", commit.short_sha, commit.author, commit.subject()));
         let at = self.sections.len().min(4);
-        self.sections.insert(at, section);
+        let sections = [
+            Section::list("suspectCommits", "Suspicious commits, the most probable first", commits, 10),
+            Section::list("suspectFiles", "Suspicious files, with what ties them to the failure", files, 10),
+            Section::list(
+                "commitRange",
+                "Commits since the last green run, newest first",
+                range.collect(),
+                10,
+            )
+            .stable(),
+        ];
+        self.sections.splice(at..at, sections);
     }
 
     /// Packs the sections into at most `max_bytes` bytes.

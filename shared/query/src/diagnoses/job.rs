@@ -11,7 +11,7 @@ use callboard_domain::diagnosis::{
     DiagnosisSettings, DiagnosisStatus, ModelAnswer, ModelSettings, PROMPT_VERSION, answer_schema,
     check_patch, parse_answer,
 };
-use callboard_domain::ids::{DiagnosisId, ProjectId, RunId};
+use callboard_domain::ids::{DiagnosisId, ProjectId};
 use callboard_domain::time::Timestamp;
 use callboard_integrations::model::{ModelError, ModelReply, ModelRequest, Turn};
 use callboard_store::diagnoses::{self, DiagnosisRow, Progress};
@@ -20,12 +20,12 @@ use callboard_store::projects;
 use serde::{Deserialize, Serialize};
 
 use super::budget::{self, Outcome};
-use super::context::cluster_context;
+use super::context::{ClusterContext, cluster_context};
 use super::packing::{Packed, bytes_of_tokens, token_estimate};
 use super::prompt::{ANSWER_NAME, context_hash, instructions, question};
 use super::settings::{self, ModelAccess};
 use super::shapes::Details;
-use crate::scm::{self, SinceGreenCommits};
+use crate::scm::{self, ClusterRange, SuspectsOf};
 use crate::{Context, QueryError, Result};
 
 /// Workers that may begin one: after that it is not the machine that fails.
@@ -38,8 +38,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(20);
 /// The wait where the endpoint names none.
 const RETRY_WAIT: Duration = Duration::from_secs(2);
-/// Commits of the range that are listed.
-const MAX_COMMITS: usize = 30;
 /// Characters of a bad answer that go back to the model.
 const MAX_RETURNED_CHARS: usize = 20_000;
 
@@ -199,7 +197,7 @@ impl Work<'_> {
     ) -> Result<Question> {
         let access = Authorized::of_job(project);
         let mut context = cluster_context(self.ctx, access, self.row.cluster, None, &[]).await?;
-        context.add_commits(self.commits(access, RunId(context.cluster.item.first_seen_run_id)).await?);
+        self.add_suspects(&mut context, access).await;
         let of_project = projects::get(&mut self.ctx.store.db().read().await?, project).await?;
         let of_project = of_project.and_then(|project| project.diagnosis_instructions);
         let instructions = instructions(settings.instructions.as_deref(), of_project.as_deref());
@@ -211,17 +209,15 @@ impl Work<'_> {
         Ok(Question { model, settings, instructions, packed, hash, sources })
     }
 
-    /// Commits between the last green run and the first failure, where source
-    /// control is configured. Without them the rest is as good.
-    async fn commits(&self, project: Authorized<ProjectId>, first: RunId) -> Result<Vec<String>> {
+    /// Adds the commits before the cluster and what is suspicious among them, where
+    /// source control is configured. Without them the rest is as good.
+    async fn add_suspects(&self, context: &mut ClusterContext, project: Authorized<ProjectId>) {
         let access = scm::Access { secrets: self.access.secrets, client: self.access.client.clone() };
-        let found = scm::commits_since_green(self.ctx, &access, project, first, (self.now)()).await;
-        let Ok(SinceGreenCommits::Commits(list)) = found else { return Ok(Vec::new()) };
-        let lines = list.commits.items.iter().take(MAX_COMMITS).map(|commit| {
-            let subject = commit.message.lines().next().unwrap_or_default();
-            format!("{} by {}: {subject}", commit.short_sha, commit.author)
-        });
-        Ok(lines.collect())
+        let wanted = SuspectsOf { cluster: self.row.cluster, base: None };
+        let found = scm::suspects(self.ctx, &access, project, wanted, (self.now)()).await;
+        if let Ok(ClusterRange::Suspects(found)) = found {
+            context.add_suspects(&found);
+        }
     }
 
     /// Asks, and once more when the answer cannot be read.

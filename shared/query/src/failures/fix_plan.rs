@@ -22,7 +22,7 @@ use callboard_store::executions::{self, ExecutionRow};
 use callboard_store::lanes;
 use callboard_store::rollups::{self, States};
 use callboard_store::runs::{self, RunRow};
-use callboard_store::test_cases::{self, TestCaseRow};
+use callboard_store::test_cases::{self, OwnerSource, TestCaseRow};
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 
 use super::healing::{HealingEdit, HealingSource, LocatorHealing, RankedLocator, of_subject};
@@ -357,12 +357,16 @@ fn expectation(found: &Verification, left_out: usize) -> String {
 
 /// The owner that most tests name; the first of the alphabet among equals.
 fn ownership<'c>(cases: impl Iterator<Item = &'c TestCaseRow>) -> Ownership {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for owner in cases.filter_map(|case| case.meta.owner.as_deref()) {
-        *counts.entry(owner).or_default() += 1;
+    let mut counts: BTreeMap<&str, (usize, OwnerSource)> = BTreeMap::new();
+    let owners = cases.filter_map(|case| case.meta.owner.as_deref().zip(case.owner_source));
+    for (owner, source) in owners {
+        counts.entry(owner).or_insert((0, source)).0 += 1;
     }
-    let owner = counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(owner, _)| owner.to_owned());
-    Ownership { source: owner.is_some().then_some("annotation"), owner }
+    let most = counts.into_iter().rev().max_by_key(|(_, (count, _))| *count);
+    Ownership {
+        owner: most.map(|(owner, _)| owner.to_owned()),
+        source: most.map(|(_, (_, source))| source.as_str()),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! Everything is read from what is stored, for one execution at a time; no
 //! answer is kept, and nothing outside of this installation is asked.
 
+mod clues;
 mod environment;
 mod evidence_lines;
 mod explain;
@@ -15,6 +16,7 @@ mod screenshots;
 mod subject;
 mod trace;
 
+pub(crate) use clues::clues;
 pub(crate) use environment::passed_before;
 pub use environment::{EnvironmentDiff, PassedBefore, environment_diff};
 pub use evidence_lines::{EvidenceLine, console_lines, page_lines, request_lines, source_text, step_lines};

@@ -30,6 +30,11 @@ impl Freshness {
     /// What is named by whole hashes stays as it is.
     pub(super) const COMMIT: Self = Self { fresh_ms: 30 * DAY_MS, kept_ms: 30 * DAY_MS };
 
+    /// What was made of such answers, and better made again of newer ones.
+    pub(super) const DAY: Self = Self { fresh_ms: DAY_MS, kept_ms: 30 * DAY_MS };
+    /// What lacks some of its parts is made again soon.
+    pub(super) const INCOMPLETE: Self = Self { fresh_ms: 2 * MINUTE_MS, kept_ms: 30 * DAY_MS };
+
     fn from(self, now: Timestamp) -> Lifetime {
         Lifetime {
             fresh_until: Timestamp(now.millis().saturating_add(self.fresh_ms)),
@@ -87,6 +92,11 @@ impl<T: Serialize + DeserializeOwned> Entry<T> {
     /// The stored answer, while nobody has to ask again.
     pub(super) fn take_fresh(&mut self) -> Option<T> {
         self.stored.take_if(|stored| stored.is_fresh).map(|stored| stored.value)
+    }
+
+    /// The stored answer, however old.
+    pub(super) fn take_any(&mut self) -> Option<T> {
+        self.stored.take().map(|stored| stored.value)
     }
 
     /// What lets the provider confirm the stored answer.

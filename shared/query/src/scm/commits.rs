@@ -5,7 +5,7 @@ use callboard_domain::ids::ProjectId;
 use callboard_domain::text::{clean, cut};
 use callboard_domain::time::Timestamp;
 use callboard_integrations::scm::{
-    Commit, CommitPage, CommitQuery, Fetched, PageToken, Provider, RangeChanges, ScmError, is_branch,
+    Commit, CommitPage, CommitQuery, Fetched, PageToken, Provider, RangeChanges, ScmError, is_branch, is_sha,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -21,6 +21,8 @@ use crate::page::Slice;
 const MAX_MESSAGE_CHARS: usize = 500;
 /// Characters of an author's name that are shown.
 const MAX_AUTHOR_CHARS: usize = 200;
+/// Digits of the shortest whole hash.
+const WHOLE_DIGITS: usize = 40;
 /// Digits of the short form of a hash.
 const SHORT_DIGITS: usize = 8;
 
@@ -108,9 +110,9 @@ pub struct CommitList {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredPage {
-    commits: Vec<RepositoryCommit>,
-    next: Option<PageToken>,
+pub(super) struct StoredPage {
+    pub(super) commits: Vec<RepositoryCommit>,
+    pub(super) next: Option<PageToken>,
 }
 
 impl From<CommitPage> for StoredPage {
@@ -155,7 +157,7 @@ pub async fn commits(
     })
 }
 
-async fn page(
+pub(super) async fn page(
     ctx: &Context,
     host: &Host,
     query: &CommitQuery,
@@ -168,7 +170,12 @@ async fn page(
         return Ok(page);
     }
     let fetched = host.ask(ctx, now, |client| client.commits(query, entry.etag())).await?;
-    let freshness = if query.page.is_some() { Freshness::PAGE } else { Freshness::BRANCH };
+    let is_whole = |end: &Option<String>| end.as_deref().is_some_and(is_whole_sha);
+    let freshness = match &query.page {
+        Some(_) => Freshness::PAGE,
+        None if is_whole(&query.start) && is_whole(&query.base) => Freshness::COMMIT,
+        None => Freshness::BRANCH,
+    };
     match fetched {
         Fetched::Fresh { value, etag } => Ok(entry.store(ctx, value.into(), etag, freshness, now).await?),
         // A provider that confirms what was not sent to it has said nothing.
@@ -177,6 +184,11 @@ async fn page(
             .await?
             .ok_or_else(|| host.failed(ScmError::Failed { provider: host.provider, status: 304 })),
     }
+}
+
+/// Whether a text is a whole hash, which stands for the same commit for ever.
+pub(super) fn is_whole_sha(text: &str) -> bool {
+    is_sha(text) && text.len() >= WHOLE_DIGITS
 }
 
 /// What a range changed; `None` where the provider does not count all of it.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::access::Access;
 use super::cache::{Entry, Freshness, to_json};
-use super::commits::RepositoryCommit;
+use super::commits::{RepositoryCommit, is_whole_sha};
 use super::error::SourceControlError;
 use super::host::Host;
 use crate::Context;
@@ -22,8 +22,6 @@ const FILES_PER_PAGE: usize = 30;
 const MAX_PATCH_CHARS: usize = 30_000;
 /// Bytes of all patches of a commit that are stored.
 const MAX_PATCHES_BYTES: usize = 200_000;
-/// Digits of the shortest whole hash.
-const WHOLE_DIGITS: usize = 40;
 
 /// A file that a commit changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -83,9 +81,9 @@ pub struct DiffPage {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct StoredDiff {
+pub(super) struct StoredDiff {
     commit: RepositoryCommit,
-    files: Vec<DiffFile>,
+    pub(super) files: Vec<DiffFile>,
     is_cut: bool,
 }
 
@@ -165,13 +163,13 @@ fn page(
 
 /// The diff of a commit; the beginning of a hash stands for the same commit for
 /// a minute, and for another one maybe after that.
-async fn stored(
+pub(super) async fn stored(
     ctx: &Context,
     host: &Host,
     sha: &str,
     now: Timestamp,
 ) -> Result<StoredDiff, SourceControlError> {
-    let is_whole = sha.len() >= WHOLE_DIGITS;
+    let is_whole = is_whole_sha(sha);
     let mut known: Entry<String> = Entry::look_up(ctx, host.project, host.key("sha", &sha)?, now).await?;
     let whole = if is_whole { Some(sha.to_owned()) } else { known.take_fresh() };
     if let Some(whole) = &whole {

@@ -23,17 +23,14 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const MAX_LIMIT_MS: i64 = 60 * MINUTE_MS;
 const RATE_LIMIT: &str = "rate-limit";
 
-/// Whether a repository could be asked: it is configured, and its token opens.
+/// Whether a project has a repository and a token for it. Both may still be
+/// wrong.
 ///
 /// # Errors
-/// [`SourceControlError::NotConfigured`].
-pub async fn require_configured(
-    ctx: &Context,
-    access: &Access<'_>,
-    project: Authorized<ProjectId>,
-    now: Timestamp,
-) -> Result<(), SourceControlError> {
-    Host::open(ctx, access, project, now).await.map(|_| ())
+/// [`QueryError::Store`].
+pub async fn has_repository(ctx: &Context, project: Authorized<ProjectId>) -> crate::Result<bool> {
+    let settings = edit::repository(&mut ctx.store.db().read().await?, project.get()).await?;
+    Ok(settings.is_some_and(|settings| settings.url.is_some() && settings.sealed_token.is_some()))
 }
 
 /// The code host of a project.

@@ -13,16 +13,27 @@ mod connection;
 mod diff;
 pub(crate) mod editing;
 mod error;
+mod files;
 mod host;
+mod owners;
+mod range;
+mod requests;
 mod since_green;
+mod suspects;
 
 pub use access::Access;
 pub use callboard_integrations::scm::{
-    FileStatus, InvalidRepository, PageToken, Provider, Repository, ScmError, is_branch, is_sha,
+    FileStatus, InvalidRepository, PageToken, Provider, Repository, RequestState, ScmError, is_branch, is_sha,
 };
 pub use commits::{Aggregate, CommitList, CommitsParams, RepositoryCommit, commits};
 pub use connection::{ConnectionTest, test_connection};
 pub use diff::{DiffFile, DiffPage, DiffParams, commit_diff};
 pub use error::{NotConfigured, SourceControlError};
-pub use host::require_configured;
+pub use host::has_repository;
+pub use owners::refresh_owners;
+pub use requests::{RequestItem, request_of};
 pub use since_green::{NoCommits, SinceGreenCommits, commits_since_green};
+pub use suspects::{
+    ClusterRange, ClusterSuspects, SuspectCommitItem, SuspectFileItem, SuspectReason, SuspectsOf,
+    stored_suspects, suspects,
+};

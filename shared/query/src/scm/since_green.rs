@@ -26,6 +26,9 @@ pub enum NoCommits {
     /// Both runs tested the same commit.
     #[error("This run and the last green run tested the same commit.")]
     SameCommit,
+    /// Retention deleted the run.
+    #[error("The first run that showed this failure was deleted.")]
+    FirstRunDeleted,
     /// Nothing leads from the green commit to this one.
     #[error("The commit of the last green run contains everything that this run tested.")]
     NothingNew,
@@ -42,10 +45,15 @@ pub enum SinceGreenCommits {
 
 /// The two ends of the range: the commit of the green run, then that of the
 /// run.
-fn ends(since: &SinceGreen) -> Result<(&str, &str), NoCommits> {
-    let green = since.green.as_ref().ok_or(NoCommits::NoGreenRun)?;
-    let known = |commit: &'_ Option<String>| commit.as_deref().filter(|commit| is_sha(commit)).is_some();
-    if !known(&green.place.commit) || !known(&since.current.commit) {
+pub(super) fn ends(since: &SinceGreen) -> Result<(&str, &str), NoCommits> {
+    let known = |commit: &'_ str| is_sha(commit);
+    let range = since.commit_range.as_ref();
+    let (from, to) = (range.map(|range| range.from_sha.as_str()), range.map(|range| range.to_sha.as_str()));
+    let green = since.green.as_ref().and_then(|green| green.place.commit.as_deref());
+    if since.green.is_none() && range.is_none() {
+        return Err(NoCommits::NoGreenRun);
+    }
+    if !from.or(green).is_some_and(known) || !to.or(since.current.commit.as_deref()).is_some_and(known) {
         return Err(NoCommits::UnknownCommit);
     }
     let range = since.commit_range.as_ref().ok_or(NoCommits::SameCommit)?;

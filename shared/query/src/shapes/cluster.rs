@@ -182,6 +182,8 @@ pub struct AffectedTestCase {
     pub title: String,
     /// File.
     pub file_path: String,
+    /// Owner of the test.
+    pub owner: Option<String>,
     /// Its executions in which an attempt failed so.
     pub run_count: i64,
     /// The last execution that did.
@@ -194,6 +196,7 @@ impl AffectedTestCase {
             test_case_id: test.test_case.get(),
             title: test.title,
             file_path: test.file_path,
+            owner: test.owner,
             run_count: test.occurrences,
             execution_id: test.last_execution.get(),
         }

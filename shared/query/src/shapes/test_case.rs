@@ -4,6 +4,7 @@ use callboard_domain::status::{Outcome, TestStatus};
 use callboard_domain::test_state::{TestCategory, TestState};
 use callboard_domain::time::{Day, Timestamp};
 use callboard_store::rollups::CatalogueRow;
+use callboard_store::test_cases::OwnerSource;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -29,7 +30,7 @@ pub struct TestCaseItem {
     pub tags: Vec<String>,
     /// Owner.
     pub owner: Option<String>,
-    /// Where the owner is written: annotation.
+    /// Where the owner is named: `annotation` or `codeowners`.
     pub owner_source: Option<&'static str>,
     /// Priority.
     pub priority: Option<String>,
@@ -100,7 +101,7 @@ impl TestCaseItem {
             title: case.title.clone(),
             tags: case.meta.tags.clone(),
             owner: case.meta.owner.clone(),
-            owner_source: case.meta.owner.is_some().then_some("annotation"),
+            owner_source: case.owner_source.map(OwnerSource::as_str),
             priority: case.meta.priority.clone(),
             feature: case.meta.feature.clone(),
             link: case.meta.link.clone(),

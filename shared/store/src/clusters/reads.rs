@@ -21,11 +21,11 @@ statements! {
     /// The newest days of a cluster. PK
     DAYS = "SELECT day, n FROM cluster_daily WHERE project_id = $1 AND cluster_id = $2 ORDER BY day DESC LIMIT $3";
     /// Tests of a cluster by id. PK
-    TESTS = "SELECT t.test_case_id, c.title, c.file_path, t.n, t.first_at, t.last_at, t.last_execution_id FROM cluster_tests t \
+    TESTS = "SELECT t.test_case_id, c.title, c.file_path, COALESCE(c.owner, c.code_owner), t.n, t.first_at, t.last_at, t.last_execution_id FROM cluster_tests t \
         JOIN test_cases c ON c.project_id = t.project_id AND c.id = t.test_case_id \
         WHERE t.project_id = $1 AND t.cluster_id = $2 AND t.test_case_id > $3 ORDER BY t.test_case_id LIMIT $4";
     /// Tests of a cluster that fail most. PK, bounded by the tests of the cluster
-    MOST_AFFECTED = "SELECT t.test_case_id, c.title, c.file_path, t.n, t.first_at, t.last_at, t.last_execution_id FROM cluster_tests t \
+    MOST_AFFECTED = "SELECT t.test_case_id, c.title, c.file_path, COALESCE(c.owner, c.code_owner), t.n, t.first_at, t.last_at, t.last_execution_id FROM cluster_tests t \
         JOIN test_cases c ON c.project_id = t.project_id AND c.id = t.test_case_id \
         WHERE t.project_id = $1 AND t.cluster_id = $2 ORDER BY t.n DESC, t.test_case_id LIMIT $3";
     /// Where a cluster was seen last. ix: executions_cluster
@@ -94,6 +94,8 @@ pub struct AffectedTest {
     pub title: String,
     /// Its file.
     pub file_path: String,
+    /// Its owner.
+    pub owner: Option<String>,
     /// How often it failed so.
     pub occurrences: i64,
     /// Start of the first run in which it did.
@@ -135,6 +137,7 @@ pub async fn tests(
                 test_case: TestCaseId(r.int()?),
                 title: r.text()?,
                 file_path: r.text()?,
+                owner: r.opt_text()?,
                 occurrences: r.int()?,
                 first_at: r.time()?,
                 last_at: r.time()?,

@@ -176,7 +176,7 @@ fn conditions(filter: Filter, wanted: &ExecutionFilter) -> Filter {
             "EXISTS (SELECT 1 FROM test_case_tags t WHERE t.project_id = e.project_id AND t.tag = ? AND t.test_case_id = e.test_case_id)",
             wanted.tag.clone(),
         )
-        .and_if("c.owner = ?", wanted.owner.clone())
+        .and_if("COALESCE(c.owner, c.code_owner) = ?", wanted.owner.clone())
         .and_if("c.priority = ?", wanted.priority.clone())
         .and_if("e.browser_id in_ints(?)", wanted.browsers.clone())
         .and_if("e.shard_index = ?", wanted.shard)

@@ -276,7 +276,7 @@ fn conditions(filter: Filter, wanted: &CatalogueFilter) -> Filter {
     let mut filter = filter
         .and_each(HAS_TEXT, asked_texts(wanted.text.as_deref()))
         .and_if("s.category in_ints(?)", wanted.categories.clone())
-        .and_if("c.owner = ?", wanted.owner.clone())
+        .and_if("COALESCE(c.owner, c.code_owner) = ?", wanted.owner.clone())
         .and_if("c.priority = ?", wanted.priority.clone())
         .and_if("c.feature = ?", wanted.feature.clone())
         .and_if("s.last_day >= ?", wanted.since.map(|day| day.0));

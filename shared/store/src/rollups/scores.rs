@@ -139,7 +139,7 @@ fn flaky(backend: Backend, project: ProjectId, lane: i64, wanted: &FlakyFilter) 
         Some(score) => filter.and("s.flaky_score > 0 AND s.flaky_score >= ?", args![score]),
         None => filter.and("s.failed + s.flaky > 0", args![]),
     }
-    .and_if("c.owner = ?", wanted.owner.clone())
+    .and_if("COALESCE(c.owner, c.code_owner) = ?", wanted.owner.clone())
     .and_if("c.priority = ?", wanted.priority.clone())
     .and_if("c.root_cause = ?", wanted.root_cause.clone());
     for tag in &wanted.tags {

@@ -6,8 +6,11 @@ mod clients;
 mod commits;
 mod diffs;
 mod failures;
+mod owners;
+mod requests;
 mod settings;
 mod surfaces;
+mod suspects;
 
 use callboard_store::Backend;
 use callboard_test_support::code_host::TOKEN;

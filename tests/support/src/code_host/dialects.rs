@@ -5,6 +5,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use super::git::{Changed, GitRepository, Logged};
+use super::pulls::PullRequest;
 use super::{Dialect, Recorded, Reply};
 
 /// Files that GitHub puts on one page of a commit.
@@ -14,16 +15,62 @@ const GITEA_MAX: usize = 50;
 const DEFAULT_BRANCH: &str = "main";
 
 /// The answer to a request; `None` is a 404.
-pub(super) fn reply(git: &GitRepository, asked: &Recorded) -> Option<Reply> {
+pub(super) fn reply(git: &GitRepository, pulls: &[PullRequest], asked: &Recorded) -> Option<Reply> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let parts: Vec<String> = asked.path.trim_start_matches('/').split('/').map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    if let Some(reply) = requests(git, pulls, asked, &parts) {
+        return Some(reply);
+    }
     match asked.dialect {
         Dialect::GitHub => github(git, asked, &parts),
         Dialect::GitLab => gitlab(git, asked, &parts),
         Dialect::Gitea => gitea(git, asked, &parts),
         Dialect::Bitbucket => bitbucket(git, asked, &parts),
     }
+}
+
+/// Pull requests of a commit or of a branch; `None` when they are not asked for.
+fn requests(git: &GitRepository, pulls: &[PullRequest], asked: &Recorded, parts: &[&str]) -> Option<Reply> {
+    let of_commit = |sha: &str| -> Vec<&PullRequest> {
+        let sha = git.resolve(sha);
+        pulls.iter().filter(|pull| sha.as_ref().is_some_and(|sha| pull.has(git, sha))).collect()
+    };
+    let from = |branch: &str| -> Vec<&PullRequest> {
+        pulls.iter().filter(|pull| pull.branch == branch && !pull.is_fork).collect()
+    };
+    let list = |found: Vec<&PullRequest>, shown: fn(&PullRequest) -> Value| {
+        json!(found.into_iter().map(shown).collect::<Vec<_>>())
+    };
+    let body = match (asked.dialect, parts) {
+        (Dialect::GitHub, ["commits", sha, "pulls"]) => match git.resolve(sha) {
+            Some(sha) => list(of_commit(&sha), PullRequest::github),
+            None => return Some(Reply::error(StatusCode::UNPROCESSABLE_ENTITY)),
+        },
+        (Dialect::GitHub, ["pulls"]) => {
+            let branch = asked.parameter("head").and_then(|head| head.strip_prefix("acme:"));
+            list(from(branch.unwrap_or_default()), PullRequest::github)
+        }
+        (Dialect::Gitea, ["commits", sha, "pull"]) => of_commit(sha).first()?.github(),
+        (Dialect::Gitea, ["pulls"]) => list(pulls.iter().collect(), PullRequest::github),
+        (Dialect::GitLab, ["repository", "commits", sha, "merge_requests"]) => {
+            list(of_commit(&git.resolve(sha)?), PullRequest::gitlab)
+        }
+        (Dialect::GitLab, ["merge_requests"]) => {
+            list(from(asked.parameter("source_branch").unwrap_or_default()), PullRequest::gitlab)
+        }
+        (Dialect::Bitbucket, ["commit", sha, "pullrequests"]) => {
+            json!({ "values": list(of_commit(&git.resolve(sha)?), PullRequest::bitbucket) })
+        }
+        (Dialect::Bitbucket, ["pullrequests"]) => {
+            let named = asked.parameter("q").and_then(|q| q.strip_prefix("source.branch.name = \""));
+            let branch = named.and_then(|named| named.strip_suffix('"')).unwrap_or_default();
+            json!({ "values": list(from(branch), PullRequest::bitbucket) })
+        }
+        _ => return None,
+    };
+    let reply = Reply::json(&body);
+    Some(if asked.dialect == Dialect::Gitea { reply } else { reply.with_etag() })
 }
 
 fn number(asked: &Recorded, name: &str, default: usize) -> usize {

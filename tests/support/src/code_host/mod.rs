@@ -4,6 +4,7 @@
 
 mod dialects;
 mod git;
+mod pulls;
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,7 @@ use tokio::task::JoinHandle;
 use url::form_urlencoded;
 
 pub use git::GitRepository;
+pub use pulls::{PullRequest, RequestState};
 
 /// The token that opens the repository.
 pub const TOKEN: &str = "a-very-secret-token-of-the-code-host";
@@ -129,6 +131,8 @@ impl Recorded {
 #[derive(Debug)]
 struct Known {
     repository: GitRepository,
+    /// The one changed last comes first.
+    pulls: Vec<PullRequest>,
     token: String,
     fault: Option<Fault>,
     requests: Vec<Recorded>,
@@ -193,7 +197,13 @@ impl CodeHost {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let host = listener.local_addr()?.to_string();
         let repository = GitRepository::create()?;
-        let known = Known { repository, token: TOKEN.to_owned(), fault: None, requests: Vec::new() };
+        let known = Known {
+            repository,
+            pulls: Vec::new(),
+            token: TOKEN.to_owned(),
+            fault: None,
+            requests: Vec::new(),
+        };
         let known = Arc::new(Mutex::new(known));
         let router = Router::new().fallback(receive).with_state(Arc::clone(&known));
         let serving = tokio::spawn(async move {
@@ -229,6 +239,13 @@ impl CodeHost {
     /// When `git` fails.
     pub fn git(&self, arguments: &[&str]) -> Result<String> {
         self.lock().repository.git(arguments)
+    }
+
+    /// Opens a pull request, or changes the one of that number.
+    pub fn set_pull_request(&self, request: PullRequest) {
+        let pulls = &mut self.lock().pulls;
+        pulls.retain(|known| known.number != request.number);
+        pulls.insert(0, request);
     }
 
     /// Opens the repository with another token only.
@@ -308,8 +325,8 @@ fn answer(known: &mut Known, uri: &Uri, headers: &HeaderMap) -> Response {
     if path.is_none() {
         return plain(StatusCode::NOT_FOUND, Body::from(r#"{"message":"Not Found"}"#));
     }
-    let reply =
-        dialects::reply(&known.repository, &recorded).unwrap_or_else(|| Reply::error(StatusCode::NOT_FOUND));
+    let reply = dialects::reply(&known.repository, &known.pulls, &recorded)
+        .unwrap_or_else(|| Reply::error(StatusCode::NOT_FOUND));
     finish(reply, uri, headers)
 }
 

@@ -5,10 +5,12 @@ mod affected;
 mod diagnosis;
 mod events;
 mod origin;
+mod suspects;
 
 use std::collections::HashMap;
 
 use askama::Template;
+use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_auth::scope::Authorized;
@@ -16,10 +18,10 @@ use callboard_domain::annotations::LinkTarget;
 use callboard_domain::export::ExportKind;
 use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_domain::time::Day;
-use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_http::{ApiError, AppState};
 use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, LastFailure, OccurrenceQuery};
 use callboard_query::failures::{self, FixPlan, RankedLocator};
 use callboard_query::links::Hook;
@@ -68,6 +70,9 @@ pub(crate) struct Asked {
     /// The version of a diagnosis.
     #[serde(skip)]
     version: Option<i64>,
+    /// Whether suspects are read from the repository.
+    #[serde(skip)]
+    shows_suspects: bool,
     #[serde(skip)]
     page: PageRequest,
 }
@@ -77,7 +82,9 @@ impl FromQuery for Asked {
         let tab = query.one_of("tab", &TABS)?;
         let branch = chosen(query, "branch").into_iter().next();
         let version = query.number("version", 1..=i64::from(i32::MAX))?;
-        Ok(Self { tab: tab.unwrap_or(Tab::Overview), branch, version, page: query.page(SIZE)? })
+        let shows_suspects = query.one_of("suspects", &[("show", true)])?.unwrap_or_default();
+        let tab = tab.unwrap_or(Tab::Overview);
+        Ok(Self { tab, branch, version, shows_suspects, page: query.page(SIZE)? })
     }
 }
 
@@ -117,6 +124,8 @@ struct ClusterPage {
     with_pictures: bool,
     filters: FilterBar,
     origin: Option<origin::Origin>,
+    /// Suspicious commits and files; `None` until they are asked for.
+    suspects: Option<suspects::Suspects>,
     trend: Series,
     /// What happened to it, newest first.
     events: Vec<events::Event>,
@@ -138,6 +147,7 @@ struct ClusterPage {
 
 /// One cluster.
 pub(crate) async fn cluster(
+    State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<ClusterId>,
     Query(asked): Query<Asked>,
@@ -193,6 +203,10 @@ pub(crate) async fn cluster(
             .select("branch", "Branch", "All branches", branches, asked.branch.as_slice())
             .tally("failure", found.items.len(), found.next_cursor.is_some(), total),
         origin: origin::Origin::of(&visit, project, &cluster).await?,
+        suspects: match asked.shows_suspects {
+            true => Some(suspects::Suspects::read(&visit, &state.source_control(), project, id).await?),
+            false => None,
+        },
         trend: trend(&cluster, visit.now.day(), &events),
         events,
         occurrences: found.items,

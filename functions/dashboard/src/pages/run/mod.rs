@@ -8,6 +8,7 @@ mod facts;
 mod groups;
 mod insights;
 mod regression;
+mod request;
 mod timeline;
 
 use askama::Template;
@@ -103,6 +104,8 @@ struct Head {
     live: Option<LiveRun>,
     /// Whether the reader may keep the run.
     may_triage: bool,
+    /// Its pull request.
+    request: request::RequestLine,
     tab: &'static str,
 }
 
@@ -201,6 +204,7 @@ pub(crate) async fn run(
     visit: Visit,
     Path(id): Path<RunId>,
     Query(asked): Query<Asked>,
+    Query(shown): Query<request::Shown>,
 ) -> Result<Response, ApiError> {
     let project = resolve::run(&visit.ctx, visit.scope(), id).await?;
     let run = runs::detail(&visit.ctx, project, id).await?;
@@ -214,7 +218,9 @@ pub(crate) async fn run(
         LiveRun::of(&run.item, after, visit.caller.may_triage())
     };
     let planned = Progress::planned_of(&run.item);
+    let request = request::RequestLine::read(&visit, &state, project, &run, shown).await?;
     let mut head = Head {
+        request,
         bar: OutcomeBar::of_run(&run.item, planned),
         planned,
         counts: outcome_counts(&totals),

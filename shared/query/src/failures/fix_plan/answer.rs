@@ -87,7 +87,7 @@ pub struct PlannedTest {
 pub struct Ownership {
     /// The owner most of them name.
     pub owner: Option<String>,
-    /// `annotation` when the tests name one.
+    /// Where it is named: `annotation` or `codeowners`.
     pub source: Option<&'static str>,
 }
 

@@ -1,0 +1,111 @@
+//! What GitHub answers, as far as Gitea and Forgejo answer the same.
+
+use callboard_platform::egress::{Next, next_page};
+use serde::Deserialize;
+
+use super::transport::Reply;
+use super::types::{ChangeRequest, Commit, RequestState, date};
+
+/// A commit; `F` is a file that it changed.
+#[derive(Deserialize)]
+pub(super) struct ListedCommit<F> {
+    pub(super) sha: String,
+    commit: CommitDetails,
+    parents: Option<Vec<Parent>>,
+    pub(super) files: Option<Vec<F>>,
+}
+
+#[derive(Deserialize)]
+struct CommitDetails {
+    message: String,
+    author: Option<Author>,
+}
+
+#[derive(Deserialize)]
+struct Author {
+    name: Option<String>,
+    date: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Parent {
+    sha: String,
+}
+
+impl<F> From<ListedCommit<F>> for Commit {
+    fn from(listed: ListedCommit<F>) -> Self {
+        let (name, at) = listed.commit.author.map_or((None, None), |author| (author.name, author.date));
+        Self {
+            sha: listed.sha,
+            message: listed.commit.message,
+            author: name.unwrap_or_default(),
+            date: date(at.as_deref()),
+            parents: listed.parents.into_iter().flatten().map(|parent| parent.sha).collect(),
+        }
+    }
+}
+
+/// A pull request.
+#[derive(Deserialize)]
+pub(super) struct Pull {
+    number: u64,
+    title: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+    merged_at: Option<String>,
+    html_url: String,
+    user: Option<User>,
+    pub(super) head: End,
+    base: End,
+}
+
+#[derive(Deserialize)]
+struct User {
+    login: String,
+}
+
+/// One end of a pull request.
+#[derive(Deserialize)]
+pub(super) struct End {
+    #[serde(rename = "ref")]
+    pub(super) branch: String,
+    /// Missing once it was deleted.
+    repo: Option<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    full_name: String,
+}
+
+impl End {
+    fn repository(&self) -> Option<&str> {
+        self.repo.as_ref().map(|repository| repository.full_name.as_str())
+    }
+}
+
+impl Pull {
+    pub(super) fn is_fork(&self) -> bool {
+        self.head.repository() != self.base.repository()
+    }
+}
+
+impl From<Pull> for ChangeRequest {
+    fn from(pull: Pull) -> Self {
+        Self {
+            is_fork: pull.is_fork(),
+            number: pull.number,
+            state: RequestState::new(pull.state == "open", pull.draft, pull.merged_at.is_some()),
+            title: pull.title,
+            url: pull.html_url,
+            author: pull.user.map(|user| user.login).unwrap_or_default(),
+            branch: pull.head.branch,
+        }
+    }
+}
+
+/// Whether there is another page.
+pub(super) fn goes_on(reply: &Reply) -> bool {
+    matches!(next_page(&reply.headers), Next::At(_))
+}

@@ -1,0 +1,127 @@
+//! Pull and merge requests of commits and branches.
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::ProjectId;
+use callboard_domain::text::{clean, cut};
+use callboard_domain::time::Timestamp;
+use callboard_integrations::scm::{ChangeRequest, Fetched, RequestQuery, RequestState, ScmError, is_branch};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::access::Access;
+use super::cache::{Entry, Freshness};
+use super::commits::is_whole_sha;
+use super::error::SourceControlError;
+use super::host::Host;
+use crate::Context;
+
+/// Characters of a title and of a name that are shown.
+const MAX_TITLE_CHARS: usize = 300;
+const MAX_NAME_CHARS: usize = 200;
+
+/// A pull or merge request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestItem {
+    /// Number within the repository.
+    #[schema(example = 42)]
+    pub number: u64,
+    /// Title.
+    pub title: String,
+    /// `open`, `draft`, `merged` or `closed`.
+    #[schema(value_type = String, example = "open")]
+    pub state: RequestState,
+    /// Address of its page.
+    pub url: String,
+    /// Name of who opened it.
+    pub author: String,
+    /// Branch that it wants to merge.
+    pub branch: String,
+    /// Whether that branch is in another repository.
+    pub is_fork: bool,
+}
+
+impl RequestItem {
+    /// The word for its state.
+    #[must_use]
+    pub const fn state_word(&self) -> &'static str {
+        match self.state {
+            RequestState::Open => "open",
+            RequestState::Draft => "draft",
+            RequestState::Merged => "merged",
+            RequestState::Closed => "closed",
+        }
+    }
+
+    /// A request as pages may show it; `None` when its address is not one of the
+    /// web.
+    fn new(request: ChangeRequest) -> Option<Self> {
+        let shown = |text: &str, max_chars| cut(clean(text).trim().to_owned(), max_chars);
+        let is_web = request.url.starts_with("https://") || request.url.starts_with("http://");
+        is_web.then(|| Self {
+            number: request.number,
+            title: shown(&request.title, MAX_TITLE_CHARS),
+            state: request.state,
+            author: shown(&request.author, MAX_NAME_CHARS),
+            branch: shown(&request.branch, MAX_NAME_CHARS),
+            is_fork: request.is_fork,
+            url: request.url,
+        })
+    }
+
+    const fn is_open(&self) -> bool {
+        matches!(self.state, RequestState::Open | RequestState::Draft)
+    }
+}
+
+/// The request that a commit or, if there is none, a branch belongs to: an open
+/// one before others, then the one changed last.
+///
+/// # Errors
+/// [`SourceControlError`].
+pub async fn request_of(
+    ctx: &Context,
+    access: &Access<'_>,
+    project: Authorized<ProjectId>,
+    (commit, branch): (Option<&str>, Option<&str>),
+    now: Timestamp,
+) -> Result<Option<RequestItem>, SourceControlError> {
+    let host = Host::open(ctx, access, project, now).await?;
+    // What is merged by now is in many requests' branches, and was made in one.
+    let branch = branch.filter(|name| is_branch(name) && host.default_branch.as_deref() != Some(*name));
+    let by_commit = commit.filter(|sha| is_whole_sha(sha)).map(|sha| RequestQuery::Commit(sha.to_owned()));
+    let by_branch = branch.map(|name| RequestQuery::Branch(name.to_owned()));
+    for query in by_commit.into_iter().chain(by_branch) {
+        let found = listed(ctx, &host, &query, now).await?;
+        let open = found.iter().find(|request| request.is_open()).cloned();
+        if let Some(request) = open.or_else(|| found.into_iter().next()) {
+            return Ok(Some(request));
+        }
+    }
+    Ok(None)
+}
+
+async fn listed(
+    ctx: &Context,
+    host: &Host,
+    query: &RequestQuery,
+    now: Timestamp,
+) -> Result<Vec<RequestItem>, SourceControlError> {
+    let key = host.key("requests", query)?;
+    let mut entry: Entry<Vec<RequestItem>> = Entry::look_up(ctx, host.project, key, now).await?;
+    if let Some(found) = entry.take_fresh() {
+        return Ok(found);
+    }
+    let fetched = host.ask(ctx, now, |client| client.change_requests(query, entry.etag())).await?;
+    match fetched {
+        Fetched::Fresh { value, etag } => {
+            let items = value.into_iter().filter_map(RequestItem::new).collect();
+            Ok(entry.store(ctx, items, etag, Freshness::BRANCH, now).await?)
+        }
+        // A provider that confirms what was not sent to it has said nothing.
+        Fetched::NotModified => entry
+            .confirm(ctx, Freshness::BRANCH, now)
+            .await?
+            .ok_or_else(|| host.failed(ScmError::Failed { provider: host.provider, status: 304 })),
+    }
+}
