@@ -29,6 +29,7 @@ CREATE INDEX held_notifications_of_subscription ON held_notifications (subscript
 CREATE INDEX held_notifications_of_project ON held_notifications (project_id, dedupe_key);
 
 INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('held_notifications', 'sqlite_autoindex_held_notifications_1', '2000 1'),
     ('held_notifications', 'held_notifications_of_channel', '2000 100 20'),
     ('held_notifications', 'held_notifications_by_time', '2000 100 20'),
     ('held_notifications', 'held_notifications_of_subscription', '2000 50'),

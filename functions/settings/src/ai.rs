@@ -1,6 +1,5 @@
-//! What needs a language model. None can be configured, so this says so: clients
-//! that ask while a test is written tell their user, instead of taking the
-//! service for an older one.
+//! What a step written in words needs: a language model while the test runs. None is asked for that, so this says so:
+//! clients that ask while a test is written tell their user, instead of taking the service for an older one.
 
 use callboard_http::ApiError;
 use callboard_http::extract::JsonBody;

@@ -11,7 +11,7 @@ use callboard_http::{ApiError, AppState};
 use callboard_platform::egress::Allowed;
 use callboard_query::Change;
 use callboard_query::diagnoses::{
-    self, ConnectionTest, ModelEdit, ModelStatus, ModelTestParams, SettingsEdit, StoredModel, UsageReport,
+    self, ModelEdit, ModelStatus, ModelTestParams, ModelTestResult, SettingsEdit, StoredModel, UsageReport,
 };
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -266,7 +266,7 @@ pub(crate) struct Tested {
     /// Always true.
     success: bool,
     #[serde(flatten)]
-    test: ConnectionTest,
+    test: ModelTestResult,
 }
 
 /// Asks the model for one word: as it is saved, or with the fields of the body

@@ -273,7 +273,9 @@ fn takes_type(route: &Route, headers: &HeaderMap) -> Result<(), ApiError> {
     // compared that; a form that does not say is no browser's.
     let takes_forms = matches!(route.id, RouteId::Login | RouteId::Logout);
     let is_form = takes_forms && is_browser_form(headers) && headers.contains_key(ORIGIN);
-    if is_read || is_form || !route.pattern.starts_with("/api/") {
+    // Mail programs send a form (RFC 8058). The token in the address is the permission, and the body is not read.
+    let is_unread = route.id == RouteId::Unsubscribe;
+    if is_read || is_form || is_unread || !route.pattern.starts_with("/api/") {
         return Ok(());
     }
     check_content_type(headers)

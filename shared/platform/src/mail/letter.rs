@@ -280,7 +280,7 @@ mod tests {
             cluster_id: None,
             test_case_id: None,
         };
-        let letter = Letter::notification(&message, &site());
+        let letter = Letter::notification(&message, &site(), Some("sun1.token"));
         assert!(!letter.subject().contains(['\r', '\n']), "{}", letter.subject());
         assert!(!letter.html().contains("<script"));
         let text = letter.text();

@@ -11,6 +11,7 @@ mod commands;
 mod context;
 mod error;
 mod job;
+mod newest;
 mod packing;
 mod prompt;
 mod reading;
@@ -22,12 +23,12 @@ pub use commands::{DiagnosisRequest, Requested, Vote, cancel, feedback, request}
 pub use context::{ClusterContext, Coverage, cluster_context};
 pub use error::{DiagnosisError, NotConfigured};
 pub use job::{Diagnose, JobEnd, run};
+pub(crate) use newest::{brief, newest_completed};
 pub use packing::{Packed, PackedSection, Section};
-pub(crate) use reading::{brief, newest_completed};
 pub use reading::{latest, newest, versions, wait_until_done};
 pub(crate) use settings::rotate;
 pub use settings::{
-    ConnectionTest, ModelAccess, ModelEdit, ModelStatus, ModelTestParams, SettingsEdit, StoredModel,
+    ModelAccess, ModelEdit, ModelStatus, ModelTestParams, ModelTestResult, SettingsEdit, StoredModel,
     UsageReport, edit, is_configured, prompt, require_configured, status, stored, test_connection, usage,
 };
 pub use shapes::{

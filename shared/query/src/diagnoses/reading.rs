@@ -9,7 +9,7 @@ use callboard_store::db::Session;
 use callboard_store::diagnoses::{self, DiagnosisRow};
 use tokio::time::Instant;
 
-use super::shapes::{Diagnosis, DiagnosisBrief};
+use super::shapes::Diagnosis;
 use crate::page::{Slice, fetch};
 use crate::{Context, Entity, QueryError, Result, clusters};
 
@@ -109,27 +109,6 @@ pub async fn versions(
         items.push(shown(&mut session, project, row, voter(caller)).await?);
     }
     Ok(Slice { items, next: rows.next })
-}
-
-/// The newest answer about a cluster, in short.
-pub(crate) async fn brief(
-    session: &mut Session,
-    project: ProjectId,
-    cluster: ClusterId,
-) -> Result<Option<DiagnosisBrief>> {
-    let running = diagnoses::of_cluster(session, project, cluster, None, 1).await?.into_iter().next();
-    let completed = diagnoses::newest_completed(session, project, cluster).await?;
-    Ok(completed.or(running).as_ref().map(DiagnosisBrief::of))
-}
-
-/// The newest answer about a cluster, for plans: votes are not counted.
-pub(crate) async fn newest_completed(
-    session: &mut Session,
-    project: ProjectId,
-    cluster: ClusterId,
-) -> Result<Option<Diagnosis>> {
-    let row = diagnoses::newest_completed(session, project, cluster).await?;
-    Ok(row.as_ref().map(|row| Diagnosis::of(row, &[], 0)))
 }
 
 /// Waits until a diagnosis has ended, at most `patience`, and returns it as it

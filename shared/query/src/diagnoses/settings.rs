@@ -325,7 +325,7 @@ pub struct ModelTestParams {
 /// The model answered.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ConnectionTest {
+pub struct ModelTestResult {
     /// One sentence for people.
     #[schema(example = "gpt-oss:20b answered in 0.8 s.")]
     pub message: String,
@@ -349,7 +349,7 @@ pub async fn test_connection(
     access: &ModelAccess<'_>,
     tried: ModelTestParams,
     now: Timestamp,
-) -> std::result::Result<ConnectionTest, DiagnosisError> {
+) -> std::result::Result<ModelTestResult, DiagnosisError> {
     let saved = read(&mut ctx.store.db().read().await?).await?.model;
     let is_same = match (&tried.base_url, &saved) {
         (Some(url), Some(saved)) => without_slash(url.clone()) == saved.base_url,
@@ -397,7 +397,7 @@ pub async fn test_connection(
     };
     budget::count_test(ctx, &settings, outcome, now).await?;
     let reply = asked?;
-    Ok(ConnectionTest {
+    Ok(ModelTestResult {
         message: format!("{} answered in {:.1} s.", settings.model, ms as f64 / 1000.0),
         model: settings.model,
         input_tokens: reply.input_tokens,

@@ -18,6 +18,7 @@ use callboard_store::{boxed, executions, rollups};
 use futures::try_join;
 
 use super::environment::{compare, label};
+use super::failed_requests::request_name;
 use super::healing::{HealingSource, LocatorHealing, is_same_file, of_subject};
 use super::subject::{LastPass, Subject};
 use crate::flakiness::exact::Series;
@@ -29,7 +30,6 @@ pub use answer::{
     Explanation, LastPassed,
 };
 use changes::{changes, has_new_error, received_value, slower, source_changed, telling_failure};
-pub(super) use changes::{new_server_error, request_name};
 
 const MAX_VALUE_CHARS: usize = 400;
 

@@ -23,7 +23,7 @@ use callboard_store::boxed;
 use callboard_store::locators::{self as stored, LocatorRow};
 use serde_json::Value;
 
-use super::explain::{new_server_error, request_name};
+use super::failed_requests::{new_server_error, request_name};
 use super::subject::Subject;
 use super::trace::{failing_aria, failing_document};
 use crate::{Context, Result};

@@ -8,6 +8,7 @@ mod clues;
 mod environment;
 mod evidence_lines;
 mod explain;
+mod failed_requests;
 mod fix_plan;
 mod healing;
 mod pick;

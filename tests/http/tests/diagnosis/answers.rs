@@ -23,7 +23,7 @@ async fn cluster_is_diagnosed(backend: Backend) {
             .and_then(|answer| answer.success())
             .expect("saved");
         host.script([Play::Says(good().to_string())]);
-        let found = diagnosed(client, cluster, json!({})).await;
+        let found = diagnosed(&service, cluster, json!({})).await;
         assert_eq!(
             (
                 &found["status"],
@@ -60,20 +60,20 @@ async fn cluster_is_diagnosed(backend: Backend) {
         assert!(!evidence.contains("rebuilt at night"));
 
         // The same answer, without paying again.
-        let again = diagnosed(client, cluster, json!({})).await;
+        let again = diagnosed(&service, cluster, json!({})).await;
         assert_eq!(again["id"], found["id"]);
         let noted = json!({ "additionalContext": "Since Monday." });
         host.script([Play::Says(good().to_string())]);
-        let second = diagnosed(client, cluster, noted.clone()).await;
+        let second = diagnosed(&service, cluster, noted.clone()).await;
         assert_eq!((&second["version"], &second["status"]), (&json!(2), &json!("completed")), "{second}");
         let calls = host.take_calls();
         assert_eq!(calls.len(), 1, "another question is another answer");
         assert!(calls[0].text().contains("Since Monday."));
-        let third = diagnosed(client, cluster, noted).await;
+        let third = diagnosed(&service, cluster, noted).await;
         assert_eq!((&third["version"], &third["summary"]), (&json!(3), &found["summary"]), "{third}");
         assert_eq!((&third["inputTokens"], host.take_calls().len()), (&json!(0), 0));
         host.script([Play::Says(good().to_string())]);
-        diagnosed(client, cluster, json!({ "force": true })).await;
+        diagnosed(&service, cluster, json!({ "force": true })).await;
         assert_eq!(host.take_calls().len(), 1);
         let versions = client
             .json(&format!("/api/failure-clusters/{cluster}/diagnoses?limit=3"))
@@ -207,7 +207,7 @@ async fn one_at_a_time(backend: Backend) {
     refused(&again, 409, "not_pending");
     host.script([Play::Says(good().to_string())]);
     // The model is still busy with the abandoned request, and the next one does not wait for it.
-    let next = diagnosed(client, cluster, json!({})).await;
+    let next = diagnosed(&service, cluster, json!({})).await;
     assert_eq!((&next["version"], &next["status"]), (&json!(2), &json!("completed")), "{next}");
 }
 

@@ -21,8 +21,8 @@ async fn budgets_hold(backend: Backend) {
         .expect("saved");
     host.script((0..9).map(|_| Play::Says(good().to_string())));
     let (_, first) = cluster_of(client, "one", "pays").await;
-    assert_eq!(diagnosed(client, first, json!({})).await["status"], "completed");
-    let over = diagnosed(client, first, json!({ "force": true })).await;
+    assert_eq!(diagnosed(&service, first, json!({})).await["status"], "completed");
+    let over = diagnosed(&service, first, json!({ "force": true })).await;
     assert_eq!(over["errorCode"], "budget_exceeded", "{over}");
     assert!(
         over["error"].as_str().is_some_and(|text| text.starts_with("The project's budget of 1 requests")),
@@ -35,7 +35,7 @@ async fn budgets_hold(backend: Backend) {
     }
     let _ = host.take_calls();
     let ended =
-        futures::future::join_all(clusters.iter().map(|cluster| diagnosed(client, *cluster, json!({}))))
+        futures::future::join_all(clusters.iter().map(|cluster| diagnosed(&service, *cluster, json!({}))))
             .await;
     let completed = ended.iter().filter(|found| found["status"] == "completed").count();
     let exceeded = ended.iter().filter(|found| found["errorCode"] == "budget_exceeded").count();
@@ -45,7 +45,7 @@ async fn budgets_hold(backend: Backend) {
         .await
         .success()
         .expect("saved");
-    let over = diagnosed(client, clusters[4], json!({ "force": true })).await;
+    let over = diagnosed(&service, clusters[4], json!({ "force": true })).await;
     let is_over = over["errorCode"] == "budget_exceeded";
     assert!(is_over && over["error"].as_str().is_some_and(|text| text.contains("tokens per day")), "{over}");
     let usage = client.json("/api/settings/ai/usage?days=1").await.expect("usage");

@@ -44,7 +44,7 @@ async fn faults_are_stored(backend: Backend) {
     for (plays, code, part, calls) in cases {
         let (_, cluster) = cluster_of(client, &format!("{protocol} {code} {calls}"), "pays").await;
         host.script(plays);
-        let found = diagnosed(client, cluster, json!({})).await;
+        let found = diagnosed(&service, cluster, json!({})).await;
         assert_eq!(
             (&found["status"], &found["errorCode"]),
             (&json!("failed"), &json!(code)),
@@ -59,7 +59,7 @@ async fn faults_are_stored(backend: Backend) {
     // What can be mended is mended.
     let (_, cluster) = cluster_of(client, &format!("{protocol} repaired"), "pays").await;
     host.script([answers(503, &[]), Play::Says(half), Play::Says(format!("Sure:\n```json\n{whole}\n```"))]);
-    let found = diagnosed(client, cluster, json!({})).await;
+    let found = diagnosed(&service, cluster, json!({})).await;
     assert_eq!(found["status"], "completed", "{protocol}: {found}");
     let calls = host.take_calls();
     assert!(calls[2].text().contains("the answer is not valid JSON"), "{}", calls[2].text());
@@ -67,7 +67,7 @@ async fn faults_are_stored(backend: Backend) {
     // Servers that know no schemas get instructions instead.
     let (_, cluster) = cluster_of(client, &format!("{protocol} plain"), "pays").await;
     host.script([Play::RefusesSchemas, Play::Says(whole)]);
-    let found = diagnosed(client, cluster, json!({})).await;
+    let found = diagnosed(&service, cluster, json!({})).await;
     assert_eq!(found["status"], "completed", "{protocol}: {found}");
     let calls = host.take_calls();
     assert_eq!((calls.len(), calls[0].has_schema(), calls[1].has_schema()), (2, true, false));
@@ -77,7 +77,7 @@ async fn faults_are_stored(backend: Backend) {
     let model = json!({ "provider": "chat-completions", "baseUrl": down, "model": "m", "apiKey": null });
     edit(client, json!({ "roles": { "diagnosis": model } })).await.success().expect("saved");
     let (_, cluster) = cluster_of(client, "down", "pays").await;
-    let found = diagnosed(client, cluster, json!({})).await;
+    let found = diagnosed(&service, cluster, json!({})).await;
     assert_eq!((&found["status"], &found["errorCode"]), (&json!("failed"), &json!("unreachable")), "{found}");
 }
 
@@ -99,7 +99,7 @@ async fn answers_are_judged(backend: Backend) {
     hostile["suggestedFix"]["patch"] =
         json!("--- a/etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-root\n+toor\n");
     host.script([Play::Says(hostile.to_string())]);
-    let found = diagnosed(client, cluster, json!({})).await;
+    let found = diagnosed(&service, cluster, json!({})).await;
     assert_eq!((&found["confidenceScore"], &found["confidence"]), (&json!(70), &json!("high")), "{found}");
     assert_eq!(found["evidence"].as_array().map(Vec::len), Some(1));
     assert_eq!(found["patchValidation"]["status"], "invalid");
@@ -113,7 +113,7 @@ async fn answers_are_judged(backend: Backend) {
     let patch = stale["suggestedFix"]["patch"].as_str().expect("a patch").replace("'pay'", "'buy'");
     stale["suggestedFix"]["patch"] = json!(patch);
     host.script([Play::Says(stale.to_string())]);
-    let found = diagnosed(client, cluster, json!({ "force": true })).await;
+    let found = diagnosed(&service, cluster, json!({ "force": true })).await;
     assert_eq!(found["patchValidation"]["status"], "stale-file", "{found}");
 }
 

@@ -6,6 +6,8 @@ mod budgets;
 mod faults;
 mod settings;
 
+use std::time::Duration;
+
 use callboard_store::Backend;
 use callboard_test_support::model_server::{MODEL, MODEL_KEY};
 use callboard_test_support::{Answer, Client, ModelServer, Service, Settings, TestDatabase};
@@ -13,10 +15,14 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::builders::{attempt, run, with};
+use crate::rows::settled;
 
 const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00123456789abcdeffedcba9876543210";
 /// Both ways of speaking to a model.
 const PROTOCOLS: [&str; 2] = ["chat-completions", "messages"];
+
+/// Time for a request to be stored.
+const UNTIL_QUEUED: Duration = Duration::from_millis(200);
 
 /// A service that may call this machine.
 async fn started(backend: Backend) -> Service {
@@ -102,10 +108,15 @@ async fn diagnose(client: &Client, cluster: i64, body: Value) -> Answer {
     client.post(&path, &body).await.expect("an answer")
 }
 
-/// Requests a diagnosis and waits for its end.
-async fn diagnosed(client: &Client, cluster: i64, body: Value) -> Value {
+/// Requests a diagnosis and waits for its end. The work is done at once: the service itself looks for it every few
+/// seconds only.
+async fn diagnosed(service: &Service, cluster: i64, body: Value) -> Value {
     let wanted = with(json!({ "wait": 20 }), body);
-    let answer = diagnose(client, cluster, wanted).await;
+    let working = async {
+        tokio::time::sleep(UNTIL_QUEUED).await;
+        settled(service).await;
+    };
+    let (answer, ()) = tokio::join!(diagnose(service.client(), cluster, wanted), working);
     let body = answer.json().expect("JSON");
     assert_eq!(answer.status.as_u16(), 200, "{body}");
     body

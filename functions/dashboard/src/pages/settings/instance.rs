@@ -216,6 +216,7 @@ mod tests {
             }
             (Kind::SecretAddress, _) => "s3://bucket".to_owned(),
             (Kind::Proxies, _) => "true".to_owned(),
+            (Kind::Switch, Value::Text("true")) => "false".to_owned(),
             (Kind::Switch, _) => "true".to_owned(),
             (Kind::Words, _) => "one, two".to_owned(),
             (Kind::Secret, _) => "a-client-secret".to_owned(),

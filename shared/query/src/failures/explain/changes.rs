@@ -10,6 +10,7 @@ use callboard_playwright::healing::rewrite::numbered_lines;
 use callboard_store::executions::ExecutionRow;
 
 use super::{ChangeKind, ChangeSince, ExplainedLine, MAX_VALUE_CHARS};
+use crate::failures::failed_requests::{answered, endpoint, new_failures, new_server_error, request_name};
 
 /// From this factor on a longer duration is told.
 const SLOWER: i64 = 2;
@@ -73,14 +74,6 @@ pub(super) fn has_new_error(failing: &Evidence, passed: &Evidence) -> bool {
     new_server_error(failing, passed).is_some() || !thrown(failing).is_subset(&thrown(passed))
 }
 
-/// The first request that a server failed on as it did not when the test passed.
-pub(in crate::failures) fn new_server_error<'e>(
-    failing: &'e Evidence,
-    passed: &Evidence,
-) -> Option<&'e NetworkRequest> {
-    new_failures(failing, passed).find(|request| request.status >= 500)
-}
-
 /// The failing request to name: one that did not fail like that when the test
 /// passed, else the first.
 pub(super) fn telling_failure<'e>(
@@ -89,26 +82,6 @@ pub(super) fn telling_failure<'e>(
 ) -> Option<&'e NetworkRequest> {
     let new = passed.and_then(|passed| new_failures(failing, passed).next());
     new.or_else(|| failing.network_requests.iter().find(|request| request.is_failing()))
-}
-
-/// Failing requests that were not answered like that when the test passed, at
-/// no time: a page may ask again what failed at first.
-fn new_failures<'e, 'p>(
-    failing: &'e Evidence,
-    passed: &'p Evidence,
-) -> impl Iterator<Item = &'e NetworkRequest> + use<'e, 'p> {
-    let known: BTreeSet<_> = passed.network_requests.iter().map(answered).collect();
-    let failed = failing.network_requests.iter().filter(|request| request.is_failing());
-    failed.filter(move |request| !known.contains(&answered(request)))
-}
-
-fn endpoint(request: &NetworkRequest) -> (&str, &str) {
-    (&request.method, &request.normalized_url)
-}
-
-/// A request with its answer.
-fn answered(request: &NetworkRequest) -> (&str, &str, i64) {
-    (&request.method, &request.normalized_url, request.status)
 }
 
 /// Titles of the steps of the test itself. What a worker does once for all of
@@ -120,10 +93,6 @@ fn titles(steps: &[Step]) -> Vec<Cow<'_, str>> {
         _ => false,
     };
     steps.iter().filter(|step| step.failed || !is_of_worker(step)).map(Step::full_title).collect()
-}
-
-pub(in crate::failures) fn request_name(request: &NetworkRequest) -> String {
-    short(&format!("{} {}", request.method, request.normalized_url))
 }
 
 fn status_text(status: i64) -> String {
