@@ -91,9 +91,9 @@ describe('a real Playwright run', () => {
     const failing = executions.filter(({ status }) => status === 'failed' || status === 'timedout');
     assert.equal(lines.length, failing.length);
     for (const { id, browserProject, error } of failing) {
-      const line = lines.find((each) => each.includes(`/test-run-cases/${id}) (${browserProject}): `));
+      const line = lines.find((each) => each.includes(`/test-run-cases/${id}) (\`${browserProject}\`): `));
       assert.ok(line, `${id} is listed:\n${lines.join('\n')}`);
-      assert.ok(line.replaceAll('\\', '').endsWith(error), line);
+      assert.ok(line.endsWith(`\`${error}\``), line);
     }
   });
 
