@@ -37,7 +37,7 @@ pub(crate) struct SubscriptionBody {
     events: Option<Vec<String>>,
     /// Branches and environments.
     filters: Option<FiltersBody>,
-    /// `realtime` for each message at once, `digest` for one message a day or a week.
+    /// `realtime` for each message immediately, `digest` for one message a day or a week.
     mode: Option<String>,
     /// When a digest is sent, `HH:MM`; 08:00 unless said.
     #[schema(example = "08:00")]

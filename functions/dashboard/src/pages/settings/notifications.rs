@@ -121,7 +121,7 @@ fn schedule_of(found: &Subscription) -> Option<String> {
     let times = match (digest, quiet) {
         (Some(digest), Some(quiet)) => format!("{digest}, {quiet}"),
         (Some(digest), None) => digest,
-        (None, Some(quiet)) => format!("At once, {quiet}"),
+        (None, Some(quiet)) => format!("Immediately, {quiet}"),
         (None, None) => return None,
     };
     Some(format!("{times} ({})", found.time_zone))
