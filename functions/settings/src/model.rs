@@ -23,7 +23,7 @@ const MAX_MODEL_CHARS: usize = 200;
 const MAX_KEY_CHARS: usize = 1_000;
 const MAX_INSTRUCTIONS_CHARS: usize = 4_000;
 const DEFAULT_DAYS: i64 = 30;
-const KEYS: [&str; 4] = ["enabled", "roles", "customInstructions", "limits"];
+const KEYS: [&str; 5] = ["enabled", "autoDiagnose", "roles", "customInstructions", "limits"];
 
 /// A model and how it is reached.
 #[derive(Debug, ToSchema)]
@@ -59,6 +59,8 @@ pub(crate) struct RolesBody {
 pub(crate) struct ModelSettingsBody {
     /// Whether diagnoses may be requested.
     enabled: Option<bool>,
+    /// Whether new failure clusters of default branches are diagnosed automatically.
+    auto_diagnose: Option<bool>,
     /// The models.
     roles: Option<RolesBody>,
     /// Instructions for all projects, at most 4,000 characters.
@@ -95,6 +97,8 @@ pub(crate) struct RolesShown {
 pub(crate) struct ModelSettingsShown {
     /// Whether diagnoses may be requested.
     enabled: bool,
+    /// Whether new failure clusters of default branches are diagnosed automatically.
+    auto_diagnose: bool,
     /// Models by role.
     roles: RolesShown,
     /// Instructions for all projects.
@@ -138,6 +142,7 @@ impl From<StoredModel> for ModelSettingsAnswer {
         Self {
             settings: ModelSettingsShown {
                 enabled: found.settings.enabled,
+                auto_diagnose: found.settings.auto_diagnose,
                 roles: RolesShown {
                     diagnosis: ModelShown {
                         provider: model.as_ref().map(|model| model.provider.as_str()),
@@ -224,6 +229,7 @@ fn settings_edit(fields: &Fields, allowed: &Allowed) -> Result<SettingsEdit, Api
     }
     Ok(SettingsEdit {
         enabled: fields.flag("enabled")?,
+        auto_diagnose: fields.flag("autoDiagnose")?,
         model,
         instructions: fields.prose("customInstructions", MAX_INSTRUCTIONS_CHARS)?,
         limits,

@@ -80,6 +80,8 @@ pub struct DiagnosisLimits {
     pub project_calls_per_day: i64,
     /// Tokens a day for one project.
     pub project_tokens_per_day: i64,
+    /// Failure clusters of one run that are diagnosed automatically.
+    pub auto_diagnose_max: i64,
 }
 
 /// Limits where nothing is set.
@@ -90,6 +92,7 @@ pub const DEFAULT_LIMITS: DiagnosisLimits = DiagnosisLimits {
     tokens_per_day: 2_000_000,
     project_calls_per_day: 100,
     project_tokens_per_day: 1_000_000,
+    auto_diagnose_max: 3,
 };
 
 impl Default for DiagnosisLimits {
@@ -116,7 +119,7 @@ pub struct LimitField {
 }
 
 /// All limits, in the order of pages and documents.
-pub const LIMIT_FIELDS: [LimitField; 6] = [
+pub const LIMIT_FIELDS: [LimitField; 7] = [
     LimitField {
         key: "maxInputTokens",
         label: "Evidence per request (tokens)",
@@ -165,6 +168,14 @@ pub const LIMIT_FIELDS: [LimitField; 6] = [
         get: |limits| limits.project_tokens_per_day,
         place: |limits| &mut limits.project_tokens_per_day,
     },
+    LimitField {
+        key: "autoDiagnoseMax",
+        label: "Automatic diagnoses per run",
+        min: 1,
+        max: 20,
+        get: |limits| limits.auto_diagnose_max,
+        place: |limits| &mut limits.auto_diagnose_max,
+    },
 ];
 
 /// Everything that is set about diagnoses, as it is stored.
@@ -173,6 +184,8 @@ pub const LIMIT_FIELDS: [LimitField; 6] = [
 pub struct DiagnosisSettings {
     /// Whether diagnoses may be requested.
     pub enabled: bool,
+    /// Whether new failure clusters of default branches are diagnosed automatically.
+    pub auto_diagnose: bool,
     /// The model; none is configured without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSettings>,

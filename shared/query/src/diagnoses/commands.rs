@@ -4,6 +4,8 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::diagnosis::DiagnosisStatus;
 use callboard_domain::ids::{ClusterId, DiagnosisId, ProjectId};
+use callboard_domain::time::Timestamp;
+use callboard_store::db::Session;
 use callboard_store::diagnoses::{self, NewDiagnosis};
 use callboard_store::{clusters as store, jobs};
 use serde_json::json;
@@ -66,9 +68,7 @@ pub async fn request(
     }
     let new =
         NewDiagnosis { is_forced: wanted.force, note: wanted.note, requested_by: acting.caller.user_id() };
-    let diagnosis = diagnoses::create(&mut session, project, id, new, acting.now).await?;
-    let job = Diagnose { project, diagnosis };
-    jobs::enqueue(&mut session, &format!("diagnosis:{diagnosis}"), Some(project), &job, acting.now).await?;
+    let diagnosis = queue(&mut session, project, id, new, acting.now).await?;
     let detail = json!({ "diagnosis": diagnosis, "force": wanted.force });
     let target = ("cluster", id.get());
     let action = AuditAction::DiagnosisRequested;
@@ -76,6 +76,20 @@ pub async fn request(
     session.commit().await?;
     noted.committed();
     Ok(Requested { id: diagnosis, is_new: true })
+}
+
+/// Stores a new version and queues its job. The caller holds the lock of the cluster.
+pub(super) async fn queue(
+    session: &mut Session,
+    project: ProjectId,
+    cluster: ClusterId,
+    new: NewDiagnosis,
+    now: Timestamp,
+) -> Result<DiagnosisId> {
+    let diagnosis = diagnoses::create(session, project, cluster, new, now).await?;
+    let job = Diagnose { project, diagnosis };
+    jobs::enqueue(session, &format!("diagnosis:{diagnosis}"), Some(project), &job, now).await?;
+    Ok(diagnosis)
 }
 
 /// Cancels a diagnosis that runs; the request to the model is abandoned.

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use callboard_auth::scope::Authorized;
 use callboard_domain::diagnosis::{
     DiagnosisSettings, DiagnosisStatus, ModelAnswer, ModelSettings, PROMPT_VERSION, answer_schema,
-    check_patch, parse_answer,
+    check_patch, parse_answer, patched_files,
 };
-use callboard_domain::ids::{DiagnosisId, ProjectId};
+use callboard_domain::ids::{DiagnosisId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_integrations::model::{ModelError, ModelReply, ModelRequest, Turn};
 use callboard_store::diagnoses::{self, DiagnosisRow, Progress};
 use callboard_store::jobs::Payload;
-use callboard_store::projects;
+use callboard_store::{projects, runs};
 use serde::{Deserialize, Serialize};
 
 use super::budget::{self, Outcome};
@@ -160,8 +160,10 @@ struct Question {
     instructions: String,
     packed: Packed,
     hash: [u8; 32],
-    /// Source files by path: what a patch is checked against.
+    /// Stored source files by path: what a patch is checked against.
     sources: BTreeMap<String, String>,
+    /// The commit of the newest run that shows the cluster.
+    commit: Option<String>,
 }
 
 impl Work<'_> {
@@ -206,7 +208,35 @@ impl Work<'_> {
         let endpoint = (model.provider.as_str(), model.base_url.as_str(), model.model.as_str());
         let hash = context_hash(&packed, &instructions, self.row.note.as_deref(), endpoint);
         let sources = context.sources.into_iter().collect();
-        Ok(Question { model, settings, instructions, packed, hash, sources })
+        let run = RunId(context.cluster.item.last_seen_run_id);
+        let run = runs::get(&mut self.ctx.store.db().read().await?, project, run).await?;
+        let commit = run.and_then(|run| run.commit_sha).filter(|commit| scm::is_sha(commit));
+        Ok(Question { model, settings, instructions, packed, hash, sources, commit })
+    }
+
+    /// What a patch is checked against: stored sources, and from the repository the
+    /// files that are not stored.
+    async fn patched_sources(
+        &self,
+        project: ProjectId,
+        asked: &Question,
+        patch: &str,
+    ) -> BTreeMap<String, String> {
+        let mut sources = asked.sources.clone();
+        let Some(commit) = &asked.commit else { return sources };
+        let files = patched_files(patch).unwrap_or_default().into_iter().filter_map(|file| file.before);
+        let missing: Vec<String> = files.filter(|path| !sources.contains_key(path)).collect();
+        if missing.is_empty() {
+            return sources;
+        }
+        let access = scm::Access { secrets: self.access.secrets, client: self.access.client.clone() };
+        let project = Authorized::of_job(project);
+        match scm::texts_at(self.ctx, &access, project, commit, missing, (self.now)()).await {
+            Ok(texts) => sources.extend(texts),
+            // The check then says that the files are not there.
+            Err(error) => tracing::debug!(%error, "a patch is checked without the repository"),
+        }
+        sources
     }
 
     /// Adds the commits before the cluster and what is suspicious among them, where
@@ -372,8 +402,10 @@ impl Work<'_> {
     }
 
     async fn complete(&mut self, project: ProjectId, asked: &Question, answer: ModelAnswer) -> Result<()> {
-        let patch = answer.suggested_fix.as_ref().and_then(|fix| fix.patch.as_deref());
-        let patch = patch.map(|patch| check_patch(patch, &asked.sources));
+        let patch = match answer.suggested_fix.as_ref().and_then(|fix| fix.patch.as_deref()) {
+            Some(patch) => Some(check_patch(patch, &self.patched_sources(project, asked, patch).await)),
+            None => None,
+        };
         let row = &mut self.row;
         row.status = DiagnosisStatus::Completed;
         row.category = Some(answer.category.as_str().to_owned());

@@ -1,11 +1,13 @@
 //! Diagnoses of failure clusters by a configured model, off by default.
 //!
-//! A diagnosis is requested by a person or an agent, queued once per cluster,
+//! A diagnosis is requested by a person or an agent, or by [`automatic`] for a
+//! new cluster where an administrator wants that. It is queued once per cluster,
 //! and made by a job. What the model is sent comes from [`context`], which
 //! pages, REST and MCP show as well: one packer, secrets masked first, nothing
 //! of another project. Requests leave through the egress client to the one
 //! address that an administrator stored; budgets are rows of `model_usage`.
 
+mod automatic;
 mod budget;
 mod commands;
 mod context;
@@ -18,6 +20,7 @@ mod reading;
 mod settings;
 mod shapes;
 
+pub(crate) use automatic::diagnose_new_clusters;
 pub use callboard_integrations::model::ModelError;
 pub use commands::{DiagnosisRequest, Requested, Vote, cancel, feedback, request};
 pub use context::{ClusterContext, Coverage, cluster_context};

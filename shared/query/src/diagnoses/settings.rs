@@ -131,7 +131,7 @@ pub async fn prompt(ctx: &Context, project: Authorized<ProjectId>, packed: &Pack
 pub struct ModelStatus {
     /// Whether diagnoses can be requested.
     pub configured: bool,
-    /// Whether new clusters are diagnosed automatically: they are not.
+    /// Whether new clusters of default branches are diagnosed automatically.
     pub auto_diagnose: bool,
 }
 
@@ -141,7 +141,9 @@ pub struct ModelStatus {
 /// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn status(ctx: &Context) -> Result<ModelStatus> {
-    Ok(ModelStatus { configured: is_configured(ctx).await?, auto_diagnose: false })
+    let settings = read(&mut ctx.store.db().read().await?).await?;
+    let configured = settings.active_model().is_some();
+    Ok(ModelStatus { configured, auto_diagnose: configured && settings.auto_diagnose })
 }
 
 /// Changes of the model.
@@ -162,6 +164,8 @@ pub struct ModelEdit {
 pub struct SettingsEdit {
     /// Whether diagnoses may be requested.
     pub enabled: Option<bool>,
+    /// Whether new failure clusters of default branches are diagnosed automatically.
+    pub auto_diagnose: Option<bool>,
     /// The model.
     pub model: ModelEdit,
     /// Instructions for all projects.
@@ -208,6 +212,7 @@ fn shown(settings: &DiagnosisSettings) -> Map<String, serde_json::Value> {
     let model = settings.model.as_ref();
     let mut shown = Map::new();
     shown.insert("enabled".to_owned(), settings.enabled.into());
+    shown.insert("autoDiagnose".to_owned(), settings.auto_diagnose.into());
     shown.insert("provider".to_owned(), model.map(|model| model.provider.as_str()).into());
     shown.insert("baseUrl".to_owned(), model.map(|model| model.base_url.clone()).into());
     shown.insert("model".to_owned(), model.map(|model| model.model.clone()).into());
@@ -244,6 +249,7 @@ pub async fn edit(
             Change::Keep => *place,
         };
     }
+    after.auto_diagnose = edit.auto_diagnose.unwrap_or(after.auto_diagnose);
     match edit.enabled {
         Some(true) if after.model.is_none() => return Err(AdministrationRule::NoModel.into()),
         Some(enabled) => after.enabled = enabled,

@@ -1,7 +1,12 @@
 //! Contents of files at a commit.
 
+use std::collections::BTreeMap;
+
+use callboard_auth::scope::Authorized;
+use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 
+use super::access::Access;
 use super::cache::{Entry, Freshness};
 use super::commits::is_whole_sha;
 use super::error::SourceControlError;
@@ -33,4 +38,27 @@ pub(super) async fn text_at(
     let text = found.and_then(|bytes| String::from_utf8(bytes).ok());
     let freshness = if is_whole_sha(reference) { Freshness::COMMIT } else { Freshness::BRANCH };
     Ok(entry.store(ctx, text, None, freshness, now).await?)
+}
+
+/// Texts of some files at a commit, by their paths; those without one are left
+/// out.
+///
+/// # Errors
+/// [`SourceControlError`].
+pub(crate) async fn texts_at(
+    ctx: &Context,
+    access: &Access<'_>,
+    project: Authorized<ProjectId>,
+    commit: &str,
+    paths: Vec<String>,
+    now: Timestamp,
+) -> Result<BTreeMap<String, String>, SourceControlError> {
+    let host = Host::open(ctx, access, project, now).await?;
+    let mut texts = BTreeMap::new();
+    for path in paths {
+        if let Some(text) = text_at(ctx, &host, commit, &path, now).await? {
+            texts.insert(path, text);
+        }
+    }
+    Ok(texts)
 }

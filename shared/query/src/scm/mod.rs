@@ -29,6 +29,7 @@ pub use commits::{Aggregate, CommitList, CommitsParams, RepositoryCommit, commit
 pub use connection::{ConnectionTest, test_connection};
 pub use diff::{DiffFile, DiffPage, DiffParams, commit_diff};
 pub use error::{NotConfigured, SourceControlError};
+pub(crate) use files::texts_at;
 pub use host::has_repository;
 pub use owners::refresh_owners;
 pub use requests::{RequestItem, request_of};

@@ -2,8 +2,10 @@
 //! process speaks both protocols, and misbehaves.
 
 mod answers;
+mod automatic;
 mod budgets;
 mod faults;
+mod repository;
 mod settings;
 
 use std::time::Duration;

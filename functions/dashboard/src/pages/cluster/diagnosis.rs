@@ -47,7 +47,7 @@ struct DiagnosisPage {
 }
 
 /// The word for a category.
-fn category_word(word: &str) -> &'static str {
+pub(crate) fn category_word(word: &str) -> &'static str {
     match word {
         "app-bug" => "Application bug",
         "test-bug" => "Test bug",
@@ -61,11 +61,11 @@ fn category_word(word: &str) -> &'static str {
 /// What a check of a patch came to, in words.
 fn patch_word(status: &str) -> &'static str {
     match status {
-        "applies" => "Applies to the stored source",
+        "applies" => "Applies to the source",
         "applies-with-offset" => "Applies at another line",
-        "stale-file" => "Does not match the stored source",
+        "stale-file" => "Does not match the source",
         "invalid" => "Not a valid patch",
-        _ => "Not checked: the source is not stored",
+        _ => "Not checked: the source is not known",
     }
 }
 

@@ -39,6 +39,8 @@ use crate::shell::Shell;
 use crate::text::{day_of, grouped};
 use crate::visit::{Visit, answer};
 
+pub(crate) use diagnosis::category_word;
+
 /// Occurrences per page.
 const SIZE: PageSize = PageSize { min: 1, default: 20, max: 100 };
 /// Other clusters that this one can become part of; REST takes any.

@@ -13,9 +13,10 @@ use axum::response::Response;
 use callboard_auth::scope::Authorized;
 use callboard_domain::annotations::LinkTarget;
 use callboard_domain::evidence::Evidence;
-use callboard_domain::ids::{ExecutionId, ProjectId, TestCaseId};
+use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, TestCaseId};
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState};
+use callboard_query::diagnoses::{self, Diagnosis};
 use callboard_query::executions::{self, Parts, WantedAttempt};
 use callboard_query::failures::{self, Detail};
 use callboard_query::links::Hook;
@@ -162,11 +163,22 @@ async fn why(
         return Ok(None);
     }
     let id = ExecutionId(detail.item.id);
-    let (explanation, healing) = try_join!(
+    let (explanation, healing, diagnosis) = try_join!(
         failures::explain(&visit.ctx, project, id, Detail::Default),
         failures::locator_healing(&visit.ctx, project, id),
+        diagnosis(visit, project, detail),
     )?;
-    Ok(why::Why::of(explanation, healing))
+    Ok(why::Why::of(explanation, healing, diagnosis))
+}
+
+/// What a model says about the failure cluster of the execution.
+async fn diagnosis(
+    visit: &Visit,
+    project: Authorized<ProjectId>,
+    detail: &ExecutionDetail,
+) -> callboard_query::Result<Option<Diagnosis>> {
+    let Some(cluster) = &detail.item.cluster_id else { return Ok(None) };
+    diagnoses::newest(&visit.ctx, project, ClusterId(*cluster), &visit.caller).await
 }
 
 /// What the page shows besides the execution itself.

@@ -3,6 +3,7 @@
 
 use callboard_domain::explain::OtherPage;
 use callboard_domain::time::Timestamp;
+use callboard_query::diagnoses::Diagnosis;
 use callboard_query::failures::{ChangeSince, Explanation, HealingSource, LocatorHealing, RankedLocator};
 
 use crate::components::{PatchLine, patch_lines};
@@ -40,6 +41,8 @@ pub(crate) struct Why {
     pub also: Option<&'static str>,
     /// What is said about a locator that finds nothing any more.
     pub healing: Option<Healing>,
+    /// What a model said about its failure cluster.
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// What is said about a locator that finds nothing any more.
@@ -71,7 +74,11 @@ const OTHERS: usize = 4;
 
 impl Why {
     /// Everything that is known of a failure; nothing of what did not fail.
-    pub(crate) fn of(mut explanation: Explanation, healing: LocatorHealing) -> Option<Self> {
+    pub(crate) fn of(
+        mut explanation: Explanation,
+        healing: LocatorHealing,
+        diagnosis: Option<Diagnosis>,
+    ) -> Option<Self> {
         explanation.headline.as_ref()?;
         for change in explanation.changed.iter_mut().filter(|change| change.evidence == "duration") {
             change.before = change.before.take().map(as_duration);
@@ -85,6 +92,7 @@ impl Why {
             is_clear: verdict != UNCLEAR,
             also,
             healing: Healing::of(healing),
+            diagnosis: diagnosis.filter(|diagnosis| diagnosis.status != "failed"),
             explanation,
         })
     }

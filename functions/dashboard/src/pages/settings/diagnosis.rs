@@ -44,6 +44,7 @@ struct DiagnosisSettingsPage {
     /// Whether a key can be kept at all.
     keeps_secrets: bool,
     enabled: bool,
+    auto_diagnose: bool,
     provider: ModelProtocol,
     base_url: String,
     model: String,
@@ -79,6 +80,7 @@ pub(crate) async fn diagnosis(State(state): State<AppState>, visit: Visit) -> Re
         tabs: SettingsTabs::new(&visit, SettingsTab::Diagnosis),
         keeps_secrets: !state.config().secret_keys.is_empty(),
         enabled: found.enabled,
+        auto_diagnose: found.auto_diagnose,
         provider: model.map_or(ModelProtocol::ChatCompletions, |model| model.provider),
         base_url: model.map(|model| model.base_url.clone()).unwrap_or_default(),
         model: model.map(|model| model.model.clone()).unwrap_or_default(),
