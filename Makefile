@@ -1,9 +1,9 @@
 # Every command of this repository. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run assets demo test docs screenshots weigh lint deny bench eval functions routes
+.PHONY: help run assets demo test test-fast docs screenshots weigh lint deny bench eval functions routes
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Build and start the service on http://localhost:3000, data in .data/
 	@scripts/run.sh
@@ -16,6 +16,9 @@ assets: ## Fetch what is compiled in but not ours: the trace viewer
 
 test: ## Install what the tests need and run all of them
 	@scripts/test.sh
+
+test-fast: ## Test what changed, in about three minutes, on SQLite; ARGS=<commit> to compare with
+	@scripts/test-fast.sh $(ARGS)
 
 docs: ## Check the documents and run their examples; needs a build of service and reporter
 	@scripts/docs.sh

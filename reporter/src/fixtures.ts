@@ -3,9 +3,9 @@
  * `extendCallboard` around a `test` of your own. Without the reporter they do nothing.
  */
 import { createRequire } from 'node:module';
-import type { PlaywrightTestArgs, PlaywrightTestOptions, PlaywrightWorkerArgs, PlaywrightWorkerOptions, TestType } from '@playwright/test';
+import type { BrowserContext, PlaywrightTestArgs, PlaywrightTestOptions, PlaywrightWorkerArgs, PlaywrightWorkerOptions, TestType } from '@playwright/test';
 import { announcedCapture } from './options';
-import { listenToCalls, listenToContexts } from './capture/playwright-internals';
+import { listenToCalls, listenToContexts, type CallListener } from './capture/playwright-internals';
 import { startRecorder, type Recorder } from './capture/recorder';
 
 type Test = TestType<PlaywrightTestArgs & PlaywrightTestOptions, PlaywrightWorkerArgs & PlaywrightWorkerOptions>;
@@ -19,14 +19,22 @@ function listen(library: object): void {
   if (known.has(library)) return;
   known.add(library);
   listenToContexts(library, {
-    onContextCreated: (context) => current?.watch(context),
+    onContextCreated: watch,
     onContextClosing: async (context) => current?.read(context).catch(() => undefined),
   });
-  listenToCalls(library, {
-    // A page that was there before the test, as one that tests share.
-    onUse: (context) => current?.watch(context),
-    onCall: (call) => current?.onCall(call),
-  });
+  listenToCalls(library, calls);
+}
+
+const calls: CallListener = {
+  // A page that was there before the test, as one that tests share.
+  onUse: (context) => current?.watch(context),
+  onCall: (call) => current?.onCall(call),
+};
+
+/** A browser that was connected to has a connection of its own, which its contexts lead to. */
+function watch(context: BrowserContext): void {
+  listenToCalls(context, calls);
+  current?.watch(context);
 }
 
 export function extendCallboard<TestArgs extends object, WorkerArgs extends object>(
@@ -50,7 +58,7 @@ export function extendCallboard<TestArgs extends object, WorkerArgs extends obje
     }, { auto: true, box: true }],
     // Whatever else this Playwright tells, the context of the test itself is always seen.
     context: [async ({ context, callboardCapture: _first }, use) => {
-      current?.watch(context);
+      if (current) watch(context);
       await use(context);
       await current?.read(context).catch(() => undefined);
     }, { scope: 'test', box: true }],

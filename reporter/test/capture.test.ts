@@ -112,6 +112,9 @@ test('whatever a test does with a page tells of its context, what is asked besid
   assert.deepEqual(used, [context, context]);
   await connection.sendMessageToServer(frame, 'evaluateExpression', {}, { internal: true });
   assert.equal(used.length, 2);
+  assert.ok(listenToCalls({ _connection: connection }, { onUse: (each) => void used.push(each), onCall: () => undefined }));
+  await connection.sendMessageToServer(page, 'goto', {}, {});
+  assert.equal(used.length, 3, 'a connection is listened to once');
 });
 
 describe('an uncaught exception was thrown', () => {
@@ -196,32 +199,113 @@ describe('of a page that says too much', () => {
   });
 });
 
-test('of too many requests those that failed are kept', () => {
-  const context = new EventEmitter();
-  const entries: NetworkEntry[] = [];
-  watchNetwork(context as unknown as BrowserContext, entries, false);
-  const request = (url: string, status: number): void => {
-    const own = { resourceType: () => 'fetch', url: () => url, method: () => 'GET', timing: () => ({ startTime: 1, responseEnd: 2 }) };
-    context.emit('response', { request: () => own, status: () => status, headers: () => ({}) });
-    context.emit('requestfinished', own);
-  };
-  for (let index = 0; index < 1_000; index++) request(`http://h/${index}`, 200);
-  request('http://h/late', 200);
-  request('http://h/broken', 500);
-  assert.equal(entries.length, 1_000);
-  assert.deepEqual([entries[0]!.url, entries.at(-1)!.url, entries.at(-1)!.status], ['http://h/1', 'http://h/broken', 500]);
-});
+describe('requests', () => {
+  interface Faked {
+    method?: string;
+    type?: string;
+    failure?: string;
+    isClosed?: boolean;
+  }
+  /** A request as Playwright tells of it, and an ear for what is told. */
+  function requestTo(url: string, { method = 'GET', type = 'fetch', failure, isClosed = false }: Faked = {}): object {
+    return {
+      resourceType: () => type, url: () => url, method: () => method, timing: () => ({ startTime: 0, responseEnd: -1 }),
+      failure: () => (failure === undefined ? null : { errorText: failure }),
+      frame: () => ({ isDetached: () => false, page: () => ({ isClosed: () => isClosed }) }),
+    };
+  }
+  function watched(): { entries: NetworkEntry[]; context: EventEmitter; stop(): void; answer(request: object, status: number): void } {
+    const context = new EventEmitter();
+    const entries: NetworkEntry[] = [];
+    const stop = watchNetwork(context as unknown as BrowserContext, entries, false);
+    const answer = (request: object, status: number): void =>
+      void context.emit('response', { request: () => request, status: () => status, headers: () => ({}) });
+    return { entries, context, stop, answer };
+  }
+  const told = (entries: NetworkEntry[]): unknown[] =>
+    entries.map(({ url, status, failureText, pending }) => [url, status, ...(failureText ? [failureText] : []), ...(pending ? ['pending'] : [])]);
 
-test('an answer that was not read to its end by the end of the test is known', () => {
-  const context = new EventEmitter();
-  const entries: NetworkEntry[] = [];
-  const stop = watchNetwork(context as unknown as BrowserContext, entries, false);
-  const own = { resourceType: () => 'fetch', url: () => 'http://h/orders', method: () => 'POST', timing: () => ({ startTime: Date.now(), responseEnd: -1 }) };
-  context.emit('response', { request: () => own, status: () => 500, headers: () => ({}) });
-  context.emit('requestfinished', { ...own, url: () => 'http://h/of-an-earlier-test' });
-  assert.deepEqual(entries, []);
-  stop();
-  assert.deepEqual(entries.map(({ url, status }) => [url, status]), [['http://h/orders', 500]]);
+  test('of too many those that failed are kept', () => {
+    const { entries, context, answer } = watched();
+    const finish = (url: string, status: number): void => {
+      const request = requestTo(url);
+      answer(request, status);
+      context.emit('requestfinished', request);
+    };
+    for (let index = 0; index < 1_000; index++) finish(`http://h/${index}`, 200);
+    finish('http://h/late', 200);
+    finish('http://h/broken', 500);
+    assert.equal(entries.length, 1_000);
+    assert.deepEqual([entries[0]!.url, entries.at(-1)!.url, entries.at(-1)!.status], ['http://h/1', 'http://h/broken', 500]);
+  });
+
+  test('that wait when the test ends have room made for them too', () => {
+    const { entries, context, stop, answer } = watched();
+    for (let index = 0; index < 1_000; index++) {
+      const request = requestTo(`http://h/${index}`);
+      answer(request, 200);
+      context.emit('requestfinished', request);
+    }
+    context.emit('request', requestTo('http://h/slow'));
+    stop();
+    assert.deepEqual([entries.length, ...told(entries.slice(-1))], [1_000, ['http://h/slow', 0, 'pending']]);
+  });
+
+  test('whose answer was not read to its end by the end of the test are known', () => {
+    const { entries, context, stop, answer } = watched();
+    answer(requestTo('http://h/orders', { method: 'POST' }), 500);
+    context.emit('requestfinished', requestTo('http://h/of-an-earlier-test'));
+    assert.deepEqual(entries, []);
+    stop();
+    assert.deepEqual(told(entries), [['http://h/orders', 500]]);
+  });
+
+  test('that failed tell why, without the secrets of an address', () => {
+    const { entries, context, answer } = watched();
+    const failed = (request: object): void => void context.emit('requestfailed', request);
+    failed(requestTo('http://h/a?key=s3cret', { failure: 'Could not connect to http://h/a?key=s3cret: refused' }));
+    failed(requestTo('http://h/b', { failure: '' }));
+    failed(requestTo('http://h/c', { failure: 'x'.repeat(500) }));
+    const cut = requestTo('http://h/d', { failure: 'net::ERR_INCOMPLETE_CHUNKED_ENCODING' });
+    const left = requestTo('http://h/e', { failure: 'net::ERR_ABORTED' });
+    for (const request of [cut, left]) {
+      answer(request, 200);
+      failed(request);
+    }
+    assert.deepEqual(told(entries), [
+      ['http://h/a?key=redacted', 0, 'Could not connect to http://h/a refused'],
+      ['http://h/b', 0, 'failed'],
+      ['http://h/c', 0, 'x'.repeat(200)],
+      ['http://h/d', 200, 'net::ERR_INCOMPLETE_CHUNKED_ENCODING'],
+      ['http://h/e', 200],
+    ]);
+  });
+
+  test('for scripts and style sheets are kept where these did not load', () => {
+    const { entries, context, stop, answer } = watched();
+    const request = (url: string, more: Faked): object => {
+      const own = requestTo(url, more);
+      context.emit('request', own);
+      return own;
+    };
+    for (const [url, type, failure] of [
+      ['http://h/refused.js', 'script', 'net::ERR_CONNECTION_REFUSED'], ['http://h/left.js', 'script', 'net::ERR_ABORTED'],
+      ['http://h/left.css', 'stylesheet', 'Load request cancelled'], ['http://h/a.png', 'image', 'net::ERR_FAILED'],
+    ] as const) context.emit('requestfailed', request(url, { type, failure }));
+    for (const [url, status] of [['http://h/ok.js', 200], ['http://h/gone.js', 404]] as const) {
+      const own = request(url, { type: 'script', ...(status === 404 ? { failure: 'net::ERR_ABORTED' } : {}) });
+      answer(own, status);
+      context.emit(status === 404 ? 'requestfailed' : 'requestfinished', own);
+    }
+    request('http://h/slow.css', { type: 'stylesheet' });
+    request('http://h/slow.png', { type: 'image' });
+    request('http://h/closed', { isClosed: true });
+    stop();
+    stop();
+    assert.deepEqual(told(entries), [
+      ['http://h/refused.js', 0, 'net::ERR_CONNECTION_REFUSED'], ['http://h/gone.js', 404], ['http://h/slow.css', 0, 'pending'],
+    ]);
+  });
 });
 
 test('a page tells where it is without the tokens it was handed', async () => {

@@ -132,6 +132,64 @@ describe('a run whose every kind of call meets a fault', { concurrency: 4 }, () 
   });
 });
 
+/** What happens on the way of a file that is uploaded by itself, and how often it does. */
+const UPLOAD_FAULTS = [
+  ['plan', 'answered 403', 1],
+  ['plan', 'answered 503', 2],
+  ['plan', 'cut on the way back', 2],
+  ['put', 'cut at 60 %', 2],
+  ['put', 'answered 503', 2],
+  ['put', 'cut on the way back', 2],
+  ['commit', 'cut on the way back', 2],
+  ['commit', 'done and answered 502', 2],
+  ['plan', 'answered 404', Infinity],
+  ['start', 'answered without capabilities', Infinity],
+];
+
+describe('a run with large files', { concurrency: 4 }, () => {
+  const LARGE = { COUNTING_LARGE_BYTES: String(3 * 1024 * 1024) };
+  /** Names that the reporter must not need to explain what happened. */
+  const UNREADABLE = /undefined|\[object|\bE[A-Z]{4,}\b|\n\s+at /;
+  let wholeLarge;
+
+  before(async () => {
+    const { settings, running } = sent(serviceUrl, LARGE);
+    await running.finished;
+    wholeLarge = await storedRun(settings);
+    assert.equal(wholeLarge.tests.find(({ title }) => title === 'leaves files and recovers').files.length, 9);
+  });
+
+  for (const [call, fault, times] of UPLOAD_FAULTS) {
+    test(`whose ${call} is ${fault}`, async (context) => {
+      const line = await faulty(context);
+      line.with((name, count) => (name === call && count <= times ? fault : undefined));
+      const { settings, running } = sent(line.url, LARGE);
+      const { exitCode, output } = await running.finished;
+      const said = linesOfReporter(output);
+      assert.equal(exitCode, 1, 'the exit code is that of the tests');
+      assert.ok(line.calls.includes(call), `${call} was not made: ${line.calls.join()}`);
+      assert.deepEqual(await storedRun(settings), wholeLarge, said.join('\n'));
+      assert.deepEqual(await spooled(settings), []);
+      assert.equal(line.calls.includes('commit'), times !== Infinity, 'large files go by themselves where the service takes them');
+      assert.doesNotMatch(said.join('\n'), UNREADABLE);
+    });
+  }
+
+  test('whose uploads never arrive keeps them until somebody flushes', async (context) => {
+    const line = await faulty(context);
+    line.with((name) => (name === 'put' ? 'cut at 60 %' : undefined));
+    const { settings, running } = sent(line.url, { ...LARGE, SERVICE_FINALIZE_TIMEOUT: '8000' });
+    const { output } = await running.finished;
+    assert.doesNotMatch(linesOfReporter(output).join('\n'), UNREADABLE);
+    assert.equal((await spooled(settings)).length, 1, linesOfReporter(output).join('\n'));
+    line.with(() => undefined);
+    const flushed = await callboardReporter(['flush'], settings, countingDir);
+    assert.equal(flushed.exitCode, 0, flushed.output);
+    assert.deepEqual(await storedRun(settings), wholeLarge, flushed.output);
+    assert.deepEqual(await spooled(settings), []);
+  });
+});
+
 describe('a service that is away', { concurrency: 3 }, () => {
   test('when the tests begin, and back before they end', async (context) => {
     const line = await cuttable(context);

@@ -91,6 +91,7 @@ const STYLES: &str = concat!(
     include_str!("../assets/styles/entrance.css"),
     include_str!("../assets/styles/accounts.css"),
     include_str!("../assets/styles/retention.css"),
+    include_str!("../assets/styles/help.css"),
 );
 
 /// Scripts that write text of others into the page, after what shows it.

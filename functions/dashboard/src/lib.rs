@@ -7,12 +7,14 @@
 //!
 //! A page is a handler and a template of the same name in `pages/`, built out
 //! of `components/`; `text/` turns values into words, `shell` is the frame
-//! around every page and `refusal` the page of every error.
+//! around every page, `refusal` the page of every error and `help` the
+//! documentation that the pages link to.
 
 mod address;
 mod assets;
 mod components;
 mod filters;
+mod help;
 mod outcome;
 mod pages;
 mod refusal;
@@ -58,6 +60,8 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ResetPage, pages::reset)
         .on(RouteId::VerifyPage, pages::verify)
         .on(RouteId::UnsubscribePage, pages::unsubscribe)
+        .on(RouteId::HelpIndex, help::index)
+        .on(RouteId::HelpPage, help::page)
         .elsewhere(RouteId::HomePage, pages::unknown)
         .into_router()
         .layer(from_fn_with_state(state.clone(), refusal::as_page));

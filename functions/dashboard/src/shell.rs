@@ -6,6 +6,7 @@ use callboard_http::ApiError;
 use callboard_query::projects::{self, MenuEntry};
 use callboard_query::shapes::ProjectRef;
 
+use crate::help::topic;
 use crate::visit::Visit;
 
 /// Projects the rail names.
@@ -80,6 +81,8 @@ pub(crate) struct Shell {
     pub is_demo: bool,
     /// The moment relative times count from.
     pub now: Timestamp,
+    /// Where the documentation explains the page.
+    pub help: &'static str,
     /// Whether everyone can do everything although there are accounts.
     pub is_open_despite_accounts: bool,
 }
@@ -99,6 +102,7 @@ impl Shell {
         let is_open_despite_accounts = visit.is_open_despite_accounts;
         Ok(Self {
             recent,
+            help: topic(&visit.address),
             is_open_despite_accounts,
             ..Self::bare(viewer, visit.is_demo, visit.now, section, title)
         })
@@ -135,6 +139,7 @@ impl Shell {
             viewer,
             is_demo,
             now,
+            help: "/help",
             is_open_despite_accounts: false,
         }
     }

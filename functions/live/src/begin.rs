@@ -12,9 +12,6 @@ use crate::answer::StartAnswer;
 use crate::body;
 
 /// The global set-up of a run is over, its tests begin.
-///
-/// 409 `begin_not_possible` says that the set-up cannot be continued and the
-/// run has to be started instead.
 #[utoipa::path(
     post,
     path = "/api/test-runs/{id}/begin",
@@ -22,7 +19,10 @@ use crate::body;
     params(("id" = i64, Path, description = "Run")),
     request_body(content = Object, description = "setupToken is required",
         example = json!({ "setupToken": "<64 hex>", "totalTests": 120 })),
-    responses((status = 200, body = StartAnswer))
+    responses(
+        (status = 200, body = StartAnswer),
+        (status = 409, description = "`begin_not_possible`: start the run instead")
+    )
 )]
 pub(crate) async fn begin_run(
     State(state): State<AppState>,

@@ -51,9 +51,7 @@ pub(crate) struct CaseFilesAnswer {
 
 /// Takes the trace and the attachments of one attempt of a test.
 ///
-/// 404 `case_not_found` says that the attempt is not stored yet, 422
-/// `blob_missing` that the trace was only named and has to be sent. Sending
-/// the same files again adds nothing.
+/// Sending the same files again adds nothing.
 #[utoipa::path(
     post,
     path = "/api/test-runs/{id}/case-files",
@@ -65,7 +63,12 @@ pub(crate) struct CaseFilesAnswer {
         description = "streamToken and testCase (JSON with title, location, retries, suitePath) as fields; trace_hash; \
                        trace, attach_file (repeated) with attach_meta (a JSON list in the same order)"
     ),
-    responses((status = 200, body = CaseFilesAnswer))
+    responses(
+        (status = 200, body = CaseFilesAnswer),
+        (status = 404, description = "`case_not_found`: the attempt is not stored yet"),
+        (status = 409, description = "`run_finished`, `run_cancelled`"),
+        (status = 422, description = "`blob_missing`: the trace was only named, send it; `hash_mismatch`")
+    )
 )]
 pub(crate) async fn case_files(
     State(state): State<AppState>,

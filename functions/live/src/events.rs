@@ -45,7 +45,10 @@ pub(crate) struct EventsAnswer {
             { "type": "begin", "title": "pays", "location": "tests/pay.spec.ts:9:5" },
             { "type": "complete", "title": "pays", "location": "tests/pay.spec.ts:9:5", "status": "passed", "duration": 812 },
         ] })),
-    responses((status = 200, body = EventsAnswer))
+    responses(
+        (status = 200, body = EventsAnswer),
+        (status = 409, description = "`run_finished`, `run_cancelled`")
+    )
 )]
 pub(crate) async fn run_events(
     State(state): State<AppState>,
@@ -104,7 +107,10 @@ pub(crate) struct HeartbeatAnswer {
     tag = "live",
     params(("id" = i64, Path, description = "Run")),
     request_body(content = Object, example = json!({ "streamToken": "<64 hex>" })),
-    responses((status = 200, body = HeartbeatAnswer))
+    responses(
+        (status = 200, body = HeartbeatAnswer),
+        (status = 409, description = "`run_finished`, `run_cancelled`")
+    )
 )]
 pub(crate) async fn run_heartbeat(
     State(state): State<AppState>,

@@ -48,7 +48,10 @@ pub(crate) struct FinishAnswer {
     params(("id" = i64, Path, description = "Run")),
     request_body(content = Object, description = "streamToken is required; status defaults to failed, and one that is unknown to what the tests say",
         example = json!({ "streamToken": "<64 hex>", "status": "passed", "duration": 5000, "hasPendingUploads": true })),
-    responses((status = 200, body = FinishAnswer))
+    responses(
+        (status = 200, body = FinishAnswer),
+        (status = 409, description = "`run_cancelled`")
+    )
 )]
 pub(crate) async fn finish_run(
     State(state): State<AppState>,

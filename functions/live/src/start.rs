@@ -20,7 +20,10 @@ use crate::body;
     tag = "live",
     request_body(content = Object, description = "Fields of the run; projectName is required",
         example = json!({ "projectName": "shop", "instanceId": "0123456789abcdef", "shardIndex": 1, "shardTotal": 2 })),
-    responses((status = 200, body = SetupAnswer))
+    responses(
+        (status = 200, body = SetupAnswer),
+        (status = 400, description = "`invalid_shard`")
+    )
 )]
 pub(crate) async fn setup_run(
     State(state): State<AppState>,
@@ -53,7 +56,10 @@ pub(crate) async fn setup_run(
     request_body(content = Object, description = "Fields of the run; projectName is required",
         example = json!({ "projectName": "shop", "startTime": "2026-01-01T10:00:00.000Z",
             "instanceId": "0123456789abcdef", "totalTests": 120, "shardIndex": 1, "shardTotal": 2 })),
-    responses((status = 200, body = StartAnswer))
+    responses(
+        (status = 200, body = StartAnswer),
+        (status = 400, description = "`invalid_shard`")
+    )
 )]
 pub(crate) async fn start_run(
     State(state): State<AppState>,

@@ -26,7 +26,10 @@ pub(crate) struct CancelAnswer {
 /// `run_already_finished`.
 #[utoipa::path(post, path = "/api/test-runs/{id}/cancel", tag = "runs",
     params(("id" = i64, Path, description = "Run")),
-    responses((status = 200, body = CancelAnswer)))]
+    responses(
+        (status = 200, body = CancelAnswer),
+        (status = 409, description = "`run_already_finished`")
+    ))]
 pub(crate) async fn cancel(
     State(state): State<AppState>,
     site: Site,

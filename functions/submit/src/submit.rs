@@ -33,7 +33,10 @@ use crate::answer::SubmitAnswer;
             }]
         })
     ),
-    responses((status = 200, body = SubmitAnswer))
+    responses(
+        (status = 200, body = SubmitAnswer),
+        (status = 400, description = "`invalid_shard`")
+    )
 )]
 pub(crate) async fn submit_run(
     State(state): State<AppState>,

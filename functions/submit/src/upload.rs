@@ -53,7 +53,11 @@ const MAX_NAME_CHARS: usize = 500;
                        trace_hashes, report_<type> with report_label_<type>; testRunId for reports of an existing run, with the \
                        clientRunId of the client whose reports they are"
     ),
-    responses((status = 200, body = UploadAnswer))
+    responses(
+        (status = 200, body = UploadAnswer),
+        (status = 400, description = "`invalid_shard`"),
+        (status = 422, description = "`hash_mismatch`: a part is not what its SHA-256 says")
+    )
 )]
 pub(crate) async fn upload_run(
     State(state): State<AppState>,

@@ -1,5 +1,6 @@
 /** What pages complained about: warnings, errors, failed assertions and uncaught exceptions. */
 import type { BrowserContext, ConsoleMessage, WebError } from '@playwright/test';
+import { withoutQueries, withoutQuery } from './addresses';
 
 export interface ConsoleEntry {
   type: 'warning' | 'error' | 'assert' | 'pageerror';
@@ -107,13 +108,4 @@ function placeOf(webError: WebError): string | null {
   const { location } = webError as { location?(): { url?: string; line?: number; column?: number } };
   const { url, line = 0, column = 0 } = location?.call(webError) ?? {};
   return url ? `${withoutQuery(url)}:${line + 1}:${column + 1}` : null;
-}
-
-function withoutQuery(address: string): string {
-  return address.split(/[?#]/, 1)[0]!;
-}
-
-/** Of every address in the text; the place behind it stays. */
-function withoutQueries(text: string): string {
-  return text.replace(/(\bhttps?:\/\/[^\s?#]+)[?#]\S*?(?=(?::\d+:\d+)?[),]*(?:\s|$))/g, '$1');
 }

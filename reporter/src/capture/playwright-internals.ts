@@ -35,7 +35,7 @@ export interface ContextListener {
   onContextClosing(context: BrowserContext): Promise<void>;
 }
 
-/** Returns how to stop listening, or undefined when this Playwright does not tell. */
+/** False when this Playwright does not tell. */
 export function listenToContexts(library: PlaywrightLibrary, listener: ContextListener): boolean {
   const instrumentation: unknown = Reflect.get(library, '_instrumentation');
   const addListener = isObject(instrumentation) ? instrumentation['addListener'] : undefined;
@@ -47,10 +47,16 @@ export function listenToContexts(library: PlaywrightLibrary, listener: ContextLi
   return true;
 }
 
-export function listenToCalls(library: PlaywrightLibrary, listener: CallListener): boolean {
-  const connection: unknown = Reflect.get(library, '_connection');
+/** Connections listened to: the worker's own, and one for each browser that runs elsewhere. */
+const heard = new WeakSet<object>();
+
+/** Listens to the calls on the connection of this object, once. False when this Playwright does not tell. */
+export function listenToCalls(owner: PlaywrightLibrary | BrowserContext, listener: CallListener): boolean {
+  const connection: unknown = Reflect.get(owner, '_connection');
   const send = isObject(connection) ? connection['sendMessageToServer'] as Send | undefined : undefined;
   if (!isObject(connection) || typeof send !== 'function') return false;
+  if (heard.has(connection)) return true;
+  heard.add(connection);
   connection['sendMessageToServer'] = function sendAndTell(object: unknown, method: string, params: unknown, options: unknown) {
     let tell: ((succeeded: boolean) => void) | undefined;
     try {

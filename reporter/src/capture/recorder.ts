@@ -31,6 +31,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
   const network: NetworkEntry[] = [];
   const consoleLog = createConsoleLog();
   const locators = settings.locators ? createLocatorRecorder(testIdAttributeOf(testInfo), sourceRootOf(testInfo.config, process.cwd())) : undefined;
+  /** Of every context how to stop watching it, once. */
   const watched = new Map<BrowserContext, () => void>();
   const wasRead = new WeakSet<BrowserContext>();
   let reading: PageReading | undefined;
@@ -49,7 +50,7 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
       ...(settings.network ? [watchNetwork(context, network, settings.serverTraces)] : []),
       ...(settings.console ? [watchConsole(context, consoleLog)] : []),
     ];
-    watched.set(context, () => stops.forEach((stop) => stop()));
+    watched.set(context, () => stops.splice(0).forEach((stop) => stop()));
   };
   const readOpenPage = async (page: Page): Promise<void> => {
     if (settings.pageState) reading = await quietly(page, () => readPage(page)).catch(() => reading);
@@ -61,6 +62,8 @@ export function startRecorder(testInfo: TestInfo, settings: CaptureSettings): Re
   const read = async (context: BrowserContext): Promise<void> => {
     if (wasRead.has(context) || !watched.has(context)) return;
     wasRead.add(context);
+    // Reading takes its time, and closing ends requests: what is waited for now, the test waited for.
+    watched.get(context)?.();
     const page = context.pages().filter((each) => !each.isClosed() && each.url() !== 'about:blank').at(-1);
     await Promise.all([locators?.drain(probeMs()), page && within(2 * probeMs(), readOpenPage(page))]);
   };

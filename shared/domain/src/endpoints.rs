@@ -271,7 +271,8 @@ impl Captured {
     /// Takes the requests of an entry.
     pub fn take(&mut self, entry: usize, requests: &[NetworkRequest]) {
         let mut taken = Vec::with_capacity(requests.len());
-        for request in requests {
+        // How a request ends that is still waited for, nobody knows yet.
+        for request in requests.iter().filter(|one| !one.pending && !one.is_part_of_page()) {
             let Some(route) = route_of(&request.normalized_url) else { continue };
             let endpoint = self.place(&request.method, &route);
             let said = request.server_logs.iter().map(|log| match log.level.as_str() {
@@ -368,6 +369,7 @@ impl Captured {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::ResourceType;
     use proptest::prelude::*;
 
     #[test]
@@ -416,6 +418,18 @@ mod tests {
         let get = &calls[&Endpoint { method: "GET".into(), route: "/a".into() }];
         assert_eq!(get.samples.len(), 1, "one example of each execution");
         assert_eq!(get.samples[0].status, 503, "the failing one first");
+    }
+
+    #[test]
+    fn parts_of_a_page_and_requests_without_an_end_are_no_calls() {
+        let script = NetworkRequest {
+            resource_type: Some(ResourceType::Script),
+            ..request("GET", "/vendor.js", 404, 5)
+        };
+        let waiting = NetworkRequest { pending: true, ..request("GET", "/poll", 0, 9_000) };
+        let mut captured = Captured::default();
+        captured.take(0, &[script, waiting]);
+        assert!(captured.is_empty());
     }
 
     fn traffic(requests: &[(u16, i64)]) -> Traffic {

@@ -36,8 +36,9 @@ pub fn bar(current: &str, is_demo: bool) -> String {
         .collect();
     let line =
         if is_demo { format!(r#"<p class="demo-line">{}</p>"#, error::DEMO_REFUSAL) } else { String::new() };
+    let help = if current == "/mcp" { "/help/guides/mcp" } else { "/help/guides/api" };
     format!(
-        r#"<header class="top"><a class="brand" href="/">{BRAND}Callboard</a><nav aria-label="Main">{links}</nav><button class="icon-button" type="button" data-theme-switch aria-label="Theme">{THEME}</button></header>{line}"#
+        r#"<header class="top"><a class="brand" href="/">{BRAND}Callboard</a><nav aria-label="Main">{links}<a href="{help}">Help</a></nav><button class="icon-button" type="button" data-theme-switch aria-label="Theme">{THEME}</button></header>{line}"#
     )
 }
 

@@ -5,6 +5,8 @@
 import { defineConfig } from '@playwright/test';
 
 const published = process.env['PUBLISHED_REPORTER'];
+/** Address of a browser server, where the browser runs elsewhere. */
+const browserServer = process.env['CONNECT_TO_BROWSER'];
 
 export default defineConfig({
   testDir: 'tests',
@@ -20,6 +22,7 @@ export default defineConfig({
     [published ?? 'callboard-reporter', { tags: ['end-to-end'] }],
   ],
   use: {
+    ...(browserServer ? { connectOptions: { wsEndpoint: browserServer } } : {}),
     trace: 'retain-on-failure',
     screenshot: 'only-on-failure',
     launchOptions: {

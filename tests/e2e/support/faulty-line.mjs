@@ -36,6 +36,30 @@ export const FAULTS = {
     await read();
     answer(503, { error: true, statusCode: 503, code: 'database_unavailable', message: 'Busy.' }, { 'retry-after': '1' });
   },
+  /** A service that never heard of the path, or had it taken away. */
+  'answered 404': async ({ read, answer }) => {
+    await read();
+    answer(404, { error: true, statusCode: 404, code: 'not_found', message: 'There is nothing here.' });
+  },
+  /** Whoever asks may not. */
+  'answered 403': async ({ read, answer }) => {
+    await read();
+    answer(403, { error: true, statusCode: 403, code: 'forbidden', message: 'Not allowed.' });
+  },
+  /** More than half of the bytes arrive at the service, which is told of more. */
+  'cut at 60 %': async ({ request, read, onward }) => {
+    const body = await read();
+    const there = onward({ 'content-length': body.length });
+    await new Promise((resolve) => there.write(body.subarray(0, Math.floor(body.length * 0.6)), resolve));
+    there.destroy();
+    request.socket.destroy();
+  },
+  /** An older service, which offers less. */
+  'answered without capabilities': async ({ forward, pass }) => {
+    const answer = await forward();
+    const { capabilities: _capabilities, limits: _limits, ...rest } = JSON.parse(answer.body);
+    pass({ ...answer, body: JSON.stringify(rest) });
+  },
   /** The service did it and then something else answered. */
   'done and answered 502': async ({ forward, answer }) => {
     await forward();
@@ -56,7 +80,7 @@ export async function faultyLine(serviceUrl) {
   const server = http.createServer((request, response) => {
     request.on('error', () => undefined);
     response.on('error', () => undefined);
-    const call = request.url.split('?', 1)[0].split('/').at(-1);
+    const call = request.method === 'PUT' ? 'put' : request.url.split('?', 1)[0].split('/').at(-1);
     const number = calls.push(call);
     const chosen = fault(call, calls.filter((each) => each === call).length, number);
     harm(chosen, call, request, response).catch(() => request.destroy());
@@ -81,11 +105,16 @@ export async function faultyLine(serviceUrl) {
       exchanges.push({ call, path: request.url, headers: request.headers, body, answer });
       return answer;
     };
+    const onward = (headers) => {
+      const there = http.request(new URL(request.url, serviceUrl), { method: request.method, headers });
+      there.on('error', () => undefined);
+      return there;
+    };
     const pass = ({ status, headers, body }) => response.writeHead(status, headers).end(body);
     const answer = (status, body, headers = {}) =>
       response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
     if (chosen === undefined) pass(await forward());
-    else await FAULTS[chosen]({ request, response, read, forward, answer, pass });
+    else await FAULTS[chosen]({ request, response, read, forward, onward, answer, pass });
   }
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

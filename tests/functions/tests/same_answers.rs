@@ -89,6 +89,7 @@ impl Stored {
         let rest = match route.pattern {
             "/docs/{*path}" => "docs.js".to_owned(),
             "/mcp/{*path}" => "page.js".to_owned(),
+            "/help/{*path}" => "quickstart".to_owned(),
             "/static/{*path}" => self.asset.clone(),
             "/api/files/{*path}" => self.file.to_string(),
             _ => "index.html".to_owned(),

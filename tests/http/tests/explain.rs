@@ -106,12 +106,45 @@ async fn a_failure_is_explained_by_what_changed_since_the_last_pass_before_it() 
         assert_eq!(shots, json!({ "items": [], "nextCursor": null }));
 
         // Where the application fails, what is missing was not renamed: no locator is suggested.
-        let broken = with(now, json!({ "networkRequests": [request("GET", "http://shop/api/session/9", 503)] }));
+        let broken = with(now.clone(), json!({ "networkRequests": [request("GET", "http://shop/api/session/9", 503)] }));
         let (_, execution) = submit(client, 4, "failed", vec![broken]).await;
         let found = client.json(&format!("/api/test-run-cases/{execution}/explain?detail=full")).await.expect("an answer");
         assert_eq!((&found["verdict"], &found["healing"]), (&json!("known-cluster"), &Value::Null), "{found:#}");
         let healed = tool(client, "get_locator_healing", json!({ "executionId": execution })).await;
         assert_eq!(healed["edit"], Value::Null, "{healed:#}");
+
+        // Nor where a script of the page did not load. What was waited for is shown beside it.
+        let requests = json!([
+            with(request("GET", "http://shop/app.js", 200), json!({ "resourceType": "script" })),
+            with(request("GET", "http://shop/api/poll?token=s3cret", 0), json!({ "pending": true, "duration": 4000 })),
+            with(
+                request("GET", "http://shop/vendor.js", 0),
+                json!({ "resourceType": "script", "failureText": "net::ERR_CONNECTION_REFUSED" }),
+            ),
+        ]);
+        let (_, execution) = submit(client, 5, "failed", vec![with(now, json!({ "networkRequests": requests }))]).await;
+        let found = client.json(&format!("/api/test-run-cases/{execution}/explain?detail=full")).await.expect("an answer");
+        let headline = found["headline"].as_str().unwrap_or_default();
+        assert!(headline.ends_with("`GET /vendor.js` failed (`net::ERR_CONNECTION_REFUSED`)."), "{headline}");
+        assert_eq!(found["healing"], Value::Null);
+        let stored = client.json(&format!("/api/test-run-cases/{execution}")).await.expect("an answer");
+        let kept: Vec<Value> = stored["evidence"]["networkRequests"]
+            .as_array()
+            .expect("requests")
+            .iter()
+            .map(|one| json!([one["url"], one["status"], one["failureText"], one["pending"]]))
+            .collect();
+        assert_eq!(
+            kept,
+            [
+                json!(["http://shop/api/poll", 0, null, true]),
+                json!(["http://shop/vendor.js", 0, "net::ERR_CONNECTION_REFUSED", null]),
+            ]
+        );
+        let html = page_of(client, &format!("/test-run-cases/{execution}")).await;
+        let table = words_after(&html, "id=\"network-title\"");
+        assert!(table.contains("Still waiting when the test ended no response 4.0"), "{table}");
+        assert!(table.contains("net::ERR_CONNECTION_REFUSED failed"), "{table}");
     })
     .await;
 }

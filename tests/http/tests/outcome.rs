@@ -148,7 +148,7 @@ async fn clusters(service: &Service) -> Vec<String> {
 
 #[tokio::test]
 async fn stored_runs_are_judged_by_the_rule_of_today() {
-    for backend in [Backend::Sqlite, Backend::Postgres] {
+    for &backend in callboard_test_support::backends() {
         let judged = Service::start(backend).await.expect("a service");
         let old = Service::start(backend).await.expect("a service");
         let run_of = |hours: i64, statuses_of: fn(&[&'static str]) -> Vec<&'static str>| {

@@ -505,7 +505,7 @@ async fn what_is_stored_comes_back_from_lists_of_rows() {
 
 #[tokio::test]
 async fn a_schema_that_is_behind_is_told() {
-    for backend in [Backend::Sqlite, Backend::Postgres] {
+    for &backend in callboard_test_support::backends() {
         let database = callboard_test_support::TestDatabase::empty(backend).await.expect("a database");
         let store: Store = database.store().await.expect("a store");
         assert!(!store.schema_is_current().await.expect("an answer"));

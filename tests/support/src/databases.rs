@@ -205,8 +205,22 @@ where
     .await;
 }
 
-/// Runs a test for each engine, one after the other, and says on which one
-/// it failed.
+/// Engines to test: those of `TEST_BACKENDS`, else both.
+///
+/// # Panics
+/// When the variable names something else.
+#[must_use]
+pub fn backends() -> &'static [Backend] {
+    match std::env::var("TEST_BACKENDS").as_deref() {
+        Err(_) | Ok("") => &[Backend::Sqlite, Backend::Postgres],
+        Ok("sqlite") => &[Backend::Sqlite],
+        Ok("postgres") => &[Backend::Postgres],
+        Ok(other) => panic!("TEST_BACKENDS must be sqlite or postgres, got {other:?}"),
+    }
+}
+
+/// Runs a test for each engine of [`backends`], one after the other, and says
+/// on which one it failed.
 ///
 /// # Panics
 /// When the test does.
@@ -214,7 +228,7 @@ pub async fn for_each_backend<F>(test: F)
 where
     F: AsyncFn(Backend),
 {
-    for backend in [Backend::Sqlite, Backend::Postgres] {
+    for &backend in backends() {
         let outcome = std::panic::AssertUnwindSafe(test(backend)).catch_unwind().await;
         if let Err(panic) = outcome {
             eprintln!("this test failed on {backend:?}");

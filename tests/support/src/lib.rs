@@ -28,7 +28,7 @@ mod smtp;
 pub use accounts::for_each_secured_service;
 pub use client::{Answer, Client};
 pub use code_host::{CodeHost, Dialect, Fault};
-pub use databases::{TestDatabase, for_each_backend, for_each_database};
+pub use databases::{TestDatabase, backends, for_each_backend, for_each_database};
 pub use form::{Form, report_archive};
 pub use lambda::Function;
 pub use model_server::{ModelServer, Play};

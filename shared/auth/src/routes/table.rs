@@ -631,6 +631,10 @@ routes! {
     VerifyPage => get("/verify").public();
     /// Ending the mails of a channel with what one of them brought.
     UnsubscribePage => get("/unsubscribe").public();
+    /// The index of the documentation.
+    HelpIndex => get("/help").public();
+    /// A page or a picture of the documentation.
+    HelpPage => get("/help/{*path}").public();
     /// Styles, scripts and images of the pages.
     StaticAsset => get("/static/{*path}").public();
 
@@ -702,6 +706,8 @@ mod tests {
                 "GET /reset",
                 "GET /verify",
                 "GET /unsubscribe",
+                "GET /help",
+                "GET /help/{*path}",
                 "GET /static/{*path}",
             ]
         );

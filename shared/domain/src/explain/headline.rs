@@ -1,7 +1,9 @@
 //! One line that says what happened, made of facts.
 
 use super::wrong_page::OtherPage;
+use crate::evidence::NetworkRequest;
 use crate::failure::{Kind, Signature};
+use crate::human::duration;
 use crate::secrets::masked;
 use crate::text::{clean, cut_str};
 
@@ -81,9 +83,9 @@ pub struct Headline<'a> {
     pub other_page: Option<&'a OtherPage>,
     /// Where the test passed last.
     pub last_passed: Option<PassedIn<'a>>,
-    /// The first request that failed, `METHOD path` and its status; `None`
+    /// The first request that failed, with its name as `METHOD path`; `None`
     /// inside when none did, outside when requests were not recorded.
-    pub failed_request: Option<Option<(&'a str, i64)>>,
+    pub failed_request: Option<Option<(&'a str, &'a NetworkRequest)>>,
 }
 
 /// Writes the line.
@@ -91,7 +93,7 @@ pub struct Headline<'a> {
 pub fn headline(facts: &Headline<'_>) -> String {
     let mut parts = vec![what_happened(facts)];
     // The failed request is named below.
-    let page = facts.other_page.filter(|page| !matches!(page, OtherPage::ServerError(..)));
+    let page = facts.other_page.filter(|page| !matches!(page, OtherPage::BrokenRequest(..)));
     parts.extend(page.map(ToString::to_string));
     parts.push(match facts.last_passed {
         Some(last) => last.told(),
@@ -99,11 +101,20 @@ pub fn headline(facts: &Headline<'_>) -> String {
     });
     match facts.failed_request {
         Some(None) => parts.push("No failed requests".to_owned()),
-        Some(Some((request, 0))) => parts.push(format!("`{}` got no response", quoted(request))),
-        Some(Some((request, status))) => parts.push(format!("`{}` answered {status}", quoted(request))),
+        Some(Some((name, request))) => parts.push(request_result(name, request)),
         None => {}
     }
     format!("{}.", parts.join(". "))
+}
+
+fn request_result(name: &str, request: &NetworkRequest) -> String {
+    let name = quoted(name);
+    match &request.failure_text {
+        Some(text) => format!("`{name}` failed (`{}`)", quoted(text)),
+        None if request.pending => format!("`{name}` had no response after {}", duration(request.duration)),
+        None if request.status == 0 => format!("`{name}` got no response"),
+        None => format!("`{name}` answered {}", request.status),
+    }
 }
 
 fn what_happened(facts: &Headline<'_>) -> String {
@@ -169,7 +180,11 @@ mod tests {
     use super::*;
     use crate::failure::{ErrorText, signature};
 
-    fn told(error: &str, locator: Option<&str>, failed_request: Option<Option<(&str, i64)>>) -> String {
+    fn told(
+        error: &str,
+        locator: Option<&str>,
+        failed_request: Option<Option<(&str, &NetworkRequest)>>,
+    ) -> String {
         let signature = signature(&[ErrorText { message: error, stack: None }], &[]).expect("is read");
         headline(&Headline {
             signature: &signature,
@@ -189,13 +204,25 @@ mod tests {
             "`getByRole('button', { name: 'Pay' })` was covered by `div#overlay`. Last passed in run 41. No failed requests."
         );
         let wrong = "Error: expect(locator).toHaveText(expected) failed\n\nLocator:  getByTestId('total')\nExpected: \"Total: 13.00\"\nReceived: \"Total: 12.50\"\nTimeout:  600ms\n\nCall log:\n  - Expect \"toHaveText\" getByTestId('total') with timeout 600ms\n    3 × locator resolved to <p data-testid=\"total\">Total: 12.50</p>\n";
+        let (boom, none) = ("Error: boom `x`\n    at a.ts:1:2", NetworkRequest::default());
         assert_eq!(
             told(wrong, Some("getByTestId('total')"), None),
             "`toHaveText` of `getByTestId('total')` expected `\"Total: 13.00\"`, received `\"Total: 12.50\"`. Last passed in run 41."
         );
         assert_eq!(
-            told("Error: boom `x`\n    at a.ts:1:2", None, Some(Some(("POST /api/cart", 503)))),
+            told(boom, None, Some(Some(("POST /api/cart", &NetworkRequest { status: 503, ..none.clone() })))),
             "Threw `Error: boom x`. Last passed in run 41. `POST /api/cart` answered 503."
+        );
+        let refused =
+            NetworkRequest { failure_text: Some("net::ERR_CONNECTION_REFUSED".to_owned()), ..none.clone() };
+        assert_eq!(
+            told(boom, None, Some(Some(("GET /vendor.js", &refused)))),
+            "Threw `Error: boom x`. Last passed in run 41. `GET /vendor.js` failed (`net::ERR_CONNECTION_REFUSED`)."
+        );
+        let waiting = NetworkRequest { pending: true, duration: 5_012, ..none };
+        assert_eq!(
+            told(boom, None, Some(Some(("GET /cart", &waiting)))),
+            "Threw `Error: boom x`. Last passed in run 41. `GET /cart` had no response after 5.0\u{a0}s."
         );
     }
 }

@@ -29,9 +29,9 @@ pub enum OtherPage {
     /// The last pass never loaded it.
     Elsewhere(String),
     /// The page may be the right one, but the application failed on it as it did
-    /// not when the test passed: request and status. What is missing then was not
-    /// renamed.
-    ServerError(String, i64),
+    /// not when the test passed: request and what came of it. What is missing then
+    /// was not renamed.
+    BrokenRequest(String, String),
 }
 
 impl fmt::Display for OtherPage {
@@ -40,7 +40,7 @@ impl fmt::Display for OtherPage {
             Self::Error(path, status) => write!(f, "The page `{path}` answered {status}"),
             Self::Login(path) => write!(f, "The page was the login page `{path}`"),
             Self::Elsewhere(path) => write!(f, "The page was another one, `{path}`"),
-            Self::ServerError(request, status) => write!(f, "The request `{request}` answered {status}"),
+            Self::BrokenRequest(request, outcome) => write!(f, "The request `{request}` failed: {outcome}"),
         }
     }
 }
@@ -73,7 +73,9 @@ pub fn other_page(failing: &Evidence, passed: Option<&Evidence>) -> Option<Other
 }
 
 fn documents(evidence: &Evidence) -> impl DoubleEndedIterator<Item = &NetworkRequest> {
-    evidence.network_requests.iter().filter(|request| request.resource_type == Some(ResourceType::Document))
+    let is_document =
+        |request: &&NetworkRequest| request.resource_type == Some(ResourceType::Document) && !request.pending;
+    evidence.network_requests.iter().filter(is_document)
 }
 
 /// The path without ids and query, fit to be shown between marks.

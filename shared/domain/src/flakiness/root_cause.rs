@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Serialize, Serializer};
 
 use super::Place;
-use crate::evidence::{ConsoleEntry, Evidence};
+use crate::evidence::{ConsoleEntry, Evidence, NetworkRequest};
 use crate::failure::{Kind, Signature};
 
 /// Failing attempts looked at, the newest.
@@ -112,8 +112,11 @@ pub struct FailingAttempt {
 /// What happened around an attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// Requests without an answer or with a server error: method and path.
+    /// Requests that got no answer, a server error or an error of the browser:
+    /// method and path.
     pub failed_requests: BTreeSet<String>,
+    /// Requests that were waited for at the end, however briefly.
+    pub waiting_requests: BTreeSet<String>,
     /// Errors of the page and its console, without numbers.
     pub page_errors: BTreeSet<String>,
 }
@@ -122,10 +125,13 @@ impl Beside {
     /// What the evidence of an attempt tells.
     #[must_use]
     pub fn of(evidence: &Evidence) -> Self {
-        let requests = evidence.network_requests.iter();
-        let failed = requests.filter(|request| request.status == 0 || request.status >= 500);
-        let failed_requests: BTreeSet<String> =
-            failed.map(|request| format!("{} {}", request.method, request.normalized_url)).collect();
+        let names = |is_one: &dyn Fn(&NetworkRequest) -> bool| -> BTreeSet<String> {
+            let requests = evidence.network_requests.iter().filter(|request| is_one(request));
+            requests.map(|request| format!("{} {}", request.method, request.normalized_url)).collect()
+        };
+        let failed_requests =
+            names(&|request| request.is_broken() || (request.status == 0 && request.is_failing()));
+        let waiting_requests = names(&|request| request.pending);
         // What the browser itself writes about such a request is no second piece of evidence.
         let repeats_request = |entry: &ConsoleEntry| {
             let line = entry.text.strip_prefix("Failed to load resource: ");
@@ -134,7 +140,7 @@ impl Beside {
         };
         let errors = evidence.console_logs.iter().filter(|entry| entry.is_error() && !repeats_request(entry));
         let page_errors = errors.map(ConsoleEntry::without_numbers).collect();
-        Self { failed_requests, page_errors }
+        Self { failed_requests, waiting_requests, page_errors }
     }
 }
 
@@ -226,7 +232,8 @@ pub fn categorise(attempts: &[FailingAttempt], passes: &[Beside], places: &[Plac
     let late = count(&FailingAttempt::is_at_its_timeout);
     part(RootCause::Timing, 0.7, late, "took at least 90 % of their timeout");
 
-    let usual: BTreeSet<&String> = passes.iter().flat_map(|pass| &pass.failed_requests).collect();
+    let usual: BTreeSet<&String> =
+        passes.iter().flat_map(|pass| pass.failed_requests.iter().chain(&pass.waiting_requests)).collect();
     let lost_request = |attempt: &FailingAttempt| {
         let mut requests = attempt.beside.iter().flat_map(|beside| &beside.failed_requests);
         requests.any(|request| !usual.contains(request))
@@ -327,7 +334,7 @@ mod tests {
 
     fn beside(requests: &[&str], errors: &[&str]) -> Beside {
         let all = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-        Beside { failed_requests: all(requests), page_errors: all(errors) }
+        Beside { failed_requests: all(requests), page_errors: all(errors), ..Beside::default() }
     }
 
     fn total(received: &str) -> FailingAttempt {
@@ -384,6 +391,9 @@ mod tests {
         assert_eq!(categorise(&lost, &[beside(&[], &[])], &[]).cause, RootCause::Network);
         let usual = beside(&["GET /api/cart"], &["warning"]);
         assert_eq!(categorise(&lost, &[usual], &[]).because, vec![]);
+        let waiting =
+            Beside { waiting_requests: BTreeSet::from(["GET /api/cart".to_owned()]), ..Beside::default() };
+        assert_eq!(categorise(&lost, &[waiting], &[]).because, vec![], "passes end before its answer too");
         // An application that throws is no slow test, though the test waits for it.
         let slow =
             FailingAttempt { timed_out: true, passed_on_retry: true, ..failing(&[], &["TypeError: x"]) };

@@ -14,12 +14,13 @@ use crate::error::ErrorBody;
 
 /// Errors that say the same wherever they happen: the name of their component,
 /// the status, and what is written about them.
-const COMMON: [(&str, u16, &str); 10] = [
+const COMMON: [(&str, u16, &str); 11] = [
     (
         "SignInFirst",
         401,
         "`authentication_required`, `invalid_api_key`; `WWW-Authenticate` says how to sign in",
     ),
+    ("OtherMethod", 405, "`method_not_allowed`: the address exists with other methods; `Allow` names them"),
     ("Stale", 412, "`precondition_failed`: `If-Match` names another state than the stored one"),
     ("BodyTooLarge", 413, "`body_too_large`, `too_many_items`; `data.limit` is the most"),
     ("AddressTooLong", 414, "`url_too_long`: the address is longer than 8 KiB"),
@@ -28,7 +29,12 @@ const COMMON: [(&str, u16, &str); 10] = [
     ("TooManyRequests", 429, "`rate_limited`; `Retry-After` says when to ask again"),
     ("HeadersTooLarge", 431, "`headers_too_large`: the headers are longer than 32 KiB"),
     ("OurFault", 500, "`internal_error`; `data.reference` is what the log knows it by"),
-    ("TryAgain", 503, "`database_unavailable`, `storage_unavailable`; `Retry-After` says when to ask again"),
+    (
+        "TryAgain",
+        503,
+        "`database_unavailable`, `storage_unavailable`, `busy`: `Retry-After` says when to ask again; \
+         `auth_mode_differs`: another process on this database requires sign-in",
+    ),
 ];
 
 /// The errors of [`COMMON`] as components, by name.
@@ -99,7 +105,7 @@ fn codes(operation: &Operation, route: &Route) -> BTreeMap<u16, Codes> {
     let mut add = |status: u16, codes: &[&str]| {
         all.entry(status).or_default().extend(codes.iter().map(|code| (*code).to_owned()));
     };
-    for everywhere in [414, 421, 431, 500, 503] {
+    for everywhere in [405, 414, 421, 431, 500, 503] {
         add(everywhere, &[]);
     }
     let writes = route.method != Method::Get;
@@ -119,8 +125,14 @@ fn codes(operation: &Operation, route: &Route) -> BTreeMap<u16, Codes> {
     {
         add(404, &["project_not_found"]);
     }
-    if operation.request_body.is_some() {
+    if let Some(body) = &operation.request_body {
         add(400, &["invalid_json", "invalid_body"]);
+        if matches!(body, RefOr::T(body) if body.content.contains_key("multipart/form-data")) {
+            add(400, &["invalid_multipart"]);
+        }
+    }
+    if streams(operation) {
+        add(429, &["rate_limited", "too_many_streams"]);
     }
     if writes {
         add(413, &[]);
@@ -173,12 +185,22 @@ fn access(route: &Route, add: &mut impl FnMut(u16, &[&str])) {
     }
     match route.project {
         ProjectSource::None => {}
-        ProjectSource::FromBody(_) => add(403, &["project_access_denied", "project_creation_forbidden"]),
+        ProjectSource::FromBody(_) => {
+            add(400, &["invalid_project_name"]);
+            add(403, &["project_access_denied", "project_creation_forbidden"]);
+        }
         ProjectSource::FromPath | ProjectSource::FromEntity(_) | ProjectSource::Listed if is_for_accounts => {
             add(403, &["project_access_denied"]);
         }
         _ => {}
     }
+}
+
+/// Whether it answers with events as they happen, of which a client holds few.
+fn streams(operation: &Operation) -> bool {
+    operation.responses.responses.values().any(
+        |response| matches!(response, RefOr::T(response) if response.content.contains_key("text/event-stream")),
+    )
 }
 
 fn parameters<'o>(operation: &'o Operation, within: &ParameterIn) -> impl Iterator<Item = &'o Parameter> {

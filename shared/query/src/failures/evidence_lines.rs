@@ -67,7 +67,8 @@ pub fn request_lines(evidence: &Evidence) -> Vec<EvidenceLine> {
     requests.sort_by_key(|request| request.is_failing());
     let page = evidence.page_state.as_ref().and_then(|page| origin(&page.url));
     let lines = requests.into_iter().map(|request| {
-        let status = if request.status == 0 { "no answer".to_owned() } else { request.status.to_string() };
+        let outcome = request.outcome();
+        let waiting = if request.pending { " when the test ended" } else { "" };
         let logs = request.server_logs.iter().map(|log| format!(" [{}: {}]", log.level, log.message));
         let logs: String = logs.collect();
         let (method, url) = (&request.method, &request.normalized_url);
@@ -75,7 +76,7 @@ pub fn request_lines(evidence: &Evidence) -> Vec<EvidenceLine> {
         let elsewhere = origin(&request.url).filter(|origin| page.is_some_and(|page| page != *origin));
         let host = elsewhere.filter(|origin| !url.starts_with(origin)).unwrap_or_default();
         EvidenceLine {
-            text: format!("{method} {host}{url} {status}, {} ms{logs}", request.duration),
+            text: format!("{method} {host}{url} {outcome}{waiting}, {} ms{logs}", request.duration),
             has_failed: request.is_failing(),
         }
     });

@@ -6,8 +6,8 @@ mod changes;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::environment::Difference;
-use callboard_domain::evidence::{Evidence, Step};
-use callboard_domain::explain::{Facts, Headline, PassedIn, Verdict, headline, judge};
+use callboard_domain::evidence::Evidence;
+use callboard_domain::explain::{self, Facts, Headline, PassedIn, Verdict, headline, judge};
 use callboard_domain::flakiness::{Place, Posterior};
 use callboard_domain::ids::{ExecutionId, ProjectId};
 use callboard_domain::status::Outcome;
@@ -117,7 +117,7 @@ pub async fn explain(
         verdict: judgement.verdict.as_str(),
         confidence: (judgement.confidence * 10_000.0).round() / 10_000.0,
         also: judgement.second.map(Verdict::as_str),
-        failing_step: failing_step(&subject.evidence.steps),
+        failing_step: failing_step(&subject.evidence),
         next: next(&subject, &healing, cluster.as_ref(), last_passed.as_ref()),
         source_line,
         changed,
@@ -146,8 +146,7 @@ fn line(
 ) -> Option<String> {
     let error = subject.error()?;
     let signature = subject.signature()?;
-    let named =
-        telling_failure(&subject.evidence, passed).map(|request| (request_name(request), request.status));
+    let named = telling_failure(&subject.evidence, passed).map(|request| (request_name(request), request));
     let was_recorded = !subject.evidence.network_requests.is_empty();
     Some(headline(&Headline {
         signature: &signature,
@@ -159,13 +158,12 @@ fn line(
             branch: last.branch.as_deref(),
             environment: last.environment.as_deref(),
         }),
-        failed_request: was_recorded.then(|| named.as_ref().map(|(name, status)| (name.as_str(), *status))),
+        failed_request: was_recorded.then(|| named.as_ref().map(|(name, request)| (name.as_str(), *request))),
     }))
 }
 
-/// The deepest step that failed: the list is depth first.
-fn failing_step(steps: &[Step]) -> Option<ExplainedStep> {
-    let step = steps.iter().rfind(|step| step.failed)?;
+fn failing_step(evidence: &Evidence) -> Option<ExplainedStep> {
+    let step = &evidence.steps[explain::failing_step(&evidence.steps, evidence.error.as_deref())?];
     Some(ExplainedStep {
         title: step.full_title().into_owned(),
         location: step.location.clone(),

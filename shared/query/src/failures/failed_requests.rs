@@ -9,9 +9,9 @@ use callboard_domain::text::cut;
 /// Longest name of a request, characters.
 const MAX_NAME_CHARS: usize = 400;
 
-/// The first request that a server failed on as it did not when the test passed.
-pub(super) fn new_server_error<'e>(failing: &'e Evidence, passed: &Evidence) -> Option<&'e NetworkRequest> {
-    new_failures(failing, passed).find(|request| request.status >= 500)
+/// The first request whose answer the page lacked as it did not when the test passed.
+pub(super) fn new_broken_request<'e>(failing: &'e Evidence, passed: &Evidence) -> Option<&'e NetworkRequest> {
+    new_failures(failing, passed).find(|request| request.is_broken())
 }
 
 /// Failing requests that were not answered like that when the test passed, at

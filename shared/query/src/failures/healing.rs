@@ -23,7 +23,7 @@ use callboard_store::boxed;
 use callboard_store::locators::{self as stored, LocatorRow};
 use serde_json::Value;
 
-use super::failed_requests::{new_server_error, request_name};
+use super::failed_requests::{new_broken_request, request_name};
 use super::subject::Subject;
 use super::trace::{failing_aria, failing_document};
 use crate::{Context, Result};
@@ -203,8 +203,8 @@ async fn page_it_was_on(ctx: &Context, subject: &Subject) -> Result<Option<Other
     };
     let failing = &subject.evidence;
     let error = || {
-        let request = new_server_error(failing, passed?)?;
-        Some(OtherPage::ServerError(request_name(request), request.status))
+        let request = new_broken_request(failing, passed?)?;
+        Some(OtherPage::BrokenRequest(request_name(request), request.outcome().into_owned()))
     };
     Ok(other_page(failing, passed).or_else(error))
 }

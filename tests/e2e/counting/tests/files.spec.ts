@@ -6,6 +6,13 @@ test('leaves files and recovers', async ({}, testInfo) => {
   writeFileSync(trace, `trace of attempt ${testInfo.retry}`);
   await testInfo.attach('trace', { path: trace, contentType: 'application/zip' });
   await testInfo.attach('note', { body: `note of attempt ${testInfo.retry}`, contentType: 'text/plain' });
+  // Large enough to be uploaded by themselves; a retry leaves one file again, and another one.
+  const bytes = Number(process.env['COUNTING_LARGE_BYTES'] ?? 0);
+  for (const [name, seed] of bytes > 0 ? [['the same', 7], ['another', 11 + testInfo.retry]] as const : []) {
+    const file = testInfo.outputPath(`${name}.bin`);
+    writeFileSync(file, Uint8Array.from({ length: bytes }, (_, index) => (index * seed + (index >> 8)) % 256));
+    await testInfo.attach(name, { path: file, contentType: 'application/octet-stream' });
+  }
   await test.step('looks closely', () => new Promise((resolve) => setTimeout(resolve, 200)));
   expect(testInfo.retry).toBe(1);
 });

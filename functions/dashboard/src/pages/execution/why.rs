@@ -167,9 +167,9 @@ fn refusal(page: &OtherPage) -> String {
                 "The test was on the login page `{path}`. Check why it was not signed in, not the locator."
             )
         }
-        OtherPage::ServerError(request, status) => {
+        OtherPage::BrokenRequest(request, outcome) => {
             format!(
-                "The application answered `{request}` with {status}, as it did not when the test last passed. Check the request, not the locator."
+                "`{request}` failed ({outcome}), as it did not when the test last passed. Check the request, not the locator."
             )
         }
         OtherPage::Elsewhere(path) => {

@@ -1,16 +1,15 @@
 //! What is not as it was when the test passed.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard_domain::evidence::{ConsoleEntry, Evidence, NetworkRequest, Step, StepCategory};
-use callboard_domain::explain::{first_divergence, received};
+use callboard_domain::evidence::{ConsoleEntry, Evidence, NetworkRequest};
+use callboard_domain::explain::{compared_titles, failing_step, first_divergence, received};
 use callboard_domain::text::cut;
 use callboard_playwright::healing::rewrite::numbered_lines;
 use callboard_store::executions::ExecutionRow;
 
 use super::{ChangeKind, ChangeSince, ExplainedLine, MAX_VALUE_CHARS};
-use crate::failures::failed_requests::{answered, endpoint, new_failures, new_server_error, request_name};
+use crate::failures::failed_requests::{answered, endpoint, new_broken_request, new_failures, request_name};
 
 /// From this factor on a longer duration is told.
 const SLOWER: i64 = 2;
@@ -19,7 +18,9 @@ const SLOWER: i64 = 2;
 pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<ChangeSince> {
     let Some(passed) = passed else { return Vec::new() };
     let mut found = Vec::new();
-    let (now, then) = (titles(&failing.steps), titles(&passed.steps));
+    let failed_at = failing_step(&failing.steps, failing.error.as_deref());
+    let now = compared_titles(&failing.steps, &passed.steps, failed_at);
+    let then = compared_titles(&passed.steps, &failing.steps, None);
     let now: Vec<&str> = now.iter().map(AsRef::as_ref).collect();
     let then: Vec<&str> = then.iter().map(AsRef::as_ref).collect();
     if let Some(divergence) = first_divergence(&now, &then) {
@@ -31,8 +32,8 @@ pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<Chan
             evidence: "steps",
         });
     }
-    let before: BTreeMap<(&str, &str), i64> =
-        passed.network_requests.iter().map(|request| (endpoint(request), request.status)).collect();
+    let before: BTreeMap<(&str, &str), &NetworkRequest> =
+        passed.network_requests.iter().map(|request| (endpoint(request), request)).collect();
     let mut told = BTreeSet::new();
     for request in new_failures(failing, passed) {
         if !told.insert(answered(request)) {
@@ -41,8 +42,8 @@ pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<Chan
         found.push(ChangeSince {
             kind: ChangeKind::FailedRequest,
             label: request_name(request),
-            before: before.get(&endpoint(request)).copied().map(status_text),
-            after: Some(status_text(request.status)),
+            before: before.get(&endpoint(request)).map(|request| short(&request.outcome())),
+            after: Some(short(&request.outcome())),
             evidence: "networkRequests",
         });
     }
@@ -64,39 +65,26 @@ pub(super) fn changes(failing: &Evidence, passed: Option<&Evidence>) -> Vec<Chan
     found
 }
 
-/// Whether a server failed or the page threw as it did not when the test
+/// Whether the page lacked an answer or threw as it did not when the test
 /// passed. What pages write to the console as errors is often none.
 pub(super) fn has_new_error(failing: &Evidence, passed: &Evidence) -> bool {
     let thrown = |evidence: &Evidence| -> BTreeSet<String> {
         let errors = evidence.console_logs.iter().filter(|entry| entry.is_page_error());
         errors.map(ConsoleEntry::without_numbers).collect()
     };
-    new_server_error(failing, passed).is_some() || !thrown(failing).is_subset(&thrown(passed))
+    new_broken_request(failing, passed).is_some() || !thrown(failing).is_subset(&thrown(passed))
 }
 
 /// The failing request to name: one that did not fail like that when the test
-/// passed, else the first.
+/// passed, else the first. One that was still waited for is only named where no
+/// other failed.
 pub(super) fn telling_failure<'e>(
     failing: &'e Evidence,
     passed: Option<&Evidence>,
 ) -> Option<&'e NetworkRequest> {
-    let new = passed.and_then(|passed| new_failures(failing, passed).next());
-    new.or_else(|| failing.network_requests.iter().find(|request| request.is_failing()))
-}
-
-/// Titles of the steps of the test itself. What a worker does once for all of
-/// its tests, any of them may have; of that only what failed is told.
-fn titles(steps: &[Step]) -> Vec<Cow<'_, str>> {
-    let is_of_worker = |step: &Step| match step.category {
-        StepCategory::Fixture => true,
-        StepCategory::Hook => step.title.contains("All"),
-        _ => false,
-    };
-    steps.iter().filter(|step| step.failed || !is_of_worker(step)).map(Step::full_title).collect()
-}
-
-fn status_text(status: i64) -> String {
-    if status == 0 { "no response".to_owned() } else { status.to_string() }
+    let new = passed.into_iter().flat_map(|passed| new_failures(failing, passed));
+    let all = failing.network_requests.iter().filter(|request| request.is_failing());
+    new.min_by_key(|request| request.pending).or_else(|| all.min_by_key(|request| request.pending))
 }
 
 fn short(text: &str) -> String {
@@ -160,6 +148,7 @@ fn above<'l>(lines: &[(u32, &'l str)], number: u32) -> Option<&'l str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use callboard_domain::evidence::{ResourceType, Step, StepCategory};
 
     fn request(url: &str, status: i64) -> NetworkRequest {
         let method = "GET".to_owned();
@@ -192,6 +181,36 @@ mod tests {
         let named = telling_failure(&again, Some(&passed)).map(|request| request.status);
         assert_eq!(named, Some(500), "there is no other");
         assert!(has_new_error(&asking(&[("/cart", 502)]), &passed), "another failure than before");
+    }
+
+    #[test]
+    fn what_did_not_load_is_told_before_what_is_waited_for() {
+        let waiting = |duration| NetworkRequest { pending: true, duration, ..request("/poll", 0) };
+        let refused = NetworkRequest {
+            failure_text: Some("net::ERR_CONNECTION_REFUSED".to_owned()),
+            resource_type: Some(ResourceType::Script),
+            ..request("/vendor.js", 0)
+        };
+        let with = |network_requests| Evidence { network_requests, ..Evidence::default() };
+        let passed = with(vec![waiting(20), request("/cart", 200)]);
+        let failing = with(vec![waiting(5_000), refused]);
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            told(&failing, &passed),
+            [("GET /vendor.js".to_owned(), None, text("net::ERR_CONNECTION_REFUSED"))],
+            "a pass waits for /poll too"
+        );
+        assert!(has_new_error(&failing, &passed));
+        let named = |failing, passed| telling_failure(failing, passed).map(|one| one.normalized_url.as_str());
+        assert_eq!(
+            (named(&failing, Some(&passed)), named(&failing, None)),
+            (Some("/vendor.js"), Some("/vendor.js"))
+        );
+
+        let stuck = with(vec![NetworkRequest { pending: true, duration: 5_000, ..request("/cart", 0) }]);
+        assert_eq!(told(&stuck, &passed), [("GET /cart".to_owned(), text("200"), text("no response"))]);
+        assert!(!has_new_error(&stuck, &passed), "it may be slow");
+        assert_eq!(named(&stuck, Some(&passed)), Some("/cart"));
     }
 
     #[test]
