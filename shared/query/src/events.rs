@@ -18,7 +18,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Context, QueryError, Result, notifications};
+use crate::{Context, QueryError, Result, feedback, notifications};
 
 /// Events that a subscriber handles in one transaction.
 const BATCH: i64 = 100;
@@ -45,12 +45,20 @@ type Handler = for<'a> fn(
     Timestamp,
 ) -> BoxFuture<'a, Result<()>>;
 
-static SUBSCRIBERS: &[Subscriber] = &[Subscriber {
-    name: "notifications",
-    handle: |ctx, session, project, events, now| {
-        notifications::queue_deliveries(ctx, session, project, events, now).boxed()
+static SUBSCRIBERS: &[Subscriber] = &[
+    Subscriber {
+        name: "notifications",
+        handle: |ctx, session, project, events, now| {
+            notifications::queue_deliveries(ctx, session, project, events, now).boxed()
+        },
     },
-}];
+    Subscriber {
+        name: "request-feedback",
+        handle: |_, session, project, events, now| {
+            feedback::queue_feedback(session, project, events, now).boxed()
+        },
+    },
+];
 
 /// The new events of a project are to be delivered.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
