@@ -1,6 +1,7 @@
 /**
  * Chats accept our messages: what `shared/integrations` makes of a hostile message, as its snapshots
  * have it, fits the vendors' own types, and the vendor's own parser finds nothing wrong with the card.
+ * A comment on a pull request, made of hostile texts, links where we link and nowhere else.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -9,6 +10,8 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+
+import { marked } from 'marked';
 
 // Its modules cannot be imported by Node.js; its bundle can.
 const AdaptiveCards = createRequire(import.meta.url)('adaptivecards/dist/adaptivecards.js');
@@ -63,4 +66,22 @@ test('Teams reads the card without complaint', async () => {
   assert.equal(context.eventCount, 0);
   assert.deepEqual(card.validateProperties().validationEvents, []);
   assert.equal(card.getItemCount(), content.body.length);
+});
+
+test('a comment holds no markup of a test, and no link but ours', async () => {
+  const name = 'callboard_domain__feedback__comment__tests__texts_are_no_markup.snap';
+  const snapshot = await readFile(path.join(here, '../../shared/domain/src/feedback/snapshots', name), 'utf8');
+  const markdown = snapshot.slice(snapshot.indexOf('\n---\n') + 5);
+  for (const options of [{ gfm: true }, { gfm: true, breaks: true }, { gfm: false }, { pedantic: true, gfm: false }]) {
+    const html = marked.parse(markdown, options);
+    const tags = new Set([...html.matchAll(/<([a-z0-9]+)/g)].map(([, tag]) => tag));
+    const ours = ['a', 'br', 'code', 'h3', 'h4', 'li', 'ol', 'p', 'strong', 'ul'];
+    assert.deepEqual([...tags].filter((tag) => !ours.includes(tag)), [], html);
+    const links = [...html.matchAll(/href="([^"]*)"/g)].map(([, link]) => link);
+    assert.ok(links.length >= 6 && links.every((link) => link.startsWith('https://callboard.example/')), links.join('\n'));
+    assert.equal([...html.matchAll(/<h[1-6]/g)].length, 6, 'headings are ours');
+    // What is read as a mention, a reference or an emoji stands in code, where no provider looks for one.
+    const outside = html.replace(/<code>[^]*?<\/code>/g, '').replace(/<[^>]*>/g, '');
+    assert.doesNotMatch(outside, /@team|#12|!5|GH-1|evil|:tada:|deadbeef|\u202e|\/close/);
+  }
 });

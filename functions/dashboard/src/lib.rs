@@ -52,6 +52,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::RetentionPage, pages::settings::retention)
         .on(RouteId::ProjectsSettingsPage, pages::settings::projects)
         .on(RouteId::SourceControlPage, pages::settings::source_control)
+        .on(RouteId::FeedbackPage, pages::settings::feedback)
         .on(RouteId::FlakinessPage, pages::settings::flakiness)
         .on(RouteId::TimeoutsPage, pages::settings::timeouts)
         .on(RouteId::DiagnosisSettingsPage, pages::settings::diagnosis)

@@ -57,6 +57,7 @@ mod deletions;
 mod diagnoses;
 mod events;
 mod exports;
+mod feedback;
 mod job;
 mod links;
 mod notifications;

@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
 use crate::{
-    account_mails, deletions, diagnoses, events, exports, links, notifications, owners, retention, runs,
-    sweeps, upkeep, uploads,
+    account_mails, deletions, diagnoses, events, exports, feedback, links, notifications, owners, retention,
+    runs, sweeps, upkeep, uploads,
 };
 
 /// Every kind.
@@ -60,6 +60,8 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(notifications::send_notification),
         Kind::every(MINUTE, notifications::send_held_notifications),
         Kind::every(HOUR, notifications::purge_deliveries),
+        Kind::new(feedback::post_feedback),
+        Kind::every(HOUR, feedback::purge_feedback),
         Kind::every(MINUTE, runs::purge_feeds),
         Kind::every(MINUTE, runs::end_quarantines),
         Kind::every(HOUR, runs::re_fingerprint),

@@ -1,13 +1,15 @@
-//! Function `scm`: what is read from the repositories of projects.
+//! Function `scm`: what is read from the repositories of projects, and what runs say there.
 //!
-//! Lives here: commits, diffs, suspects among them, and the test of a repository's settings. Must not
-//! live here: those settings, which are the project's; clients of code hosts,
+//! Lives here: commits, diffs, suspects among them, the test of a repository's settings, and comments and statuses
+//! with their settings. Must not
+//! live here: address and token of a repository, which are the project's; clients of code hosts,
 //! which are in `shared/integrations`.
 
 mod cluster;
 mod commits;
 mod connection;
 mod diff;
+mod feedback;
 
 use axum::Router;
 use callboard_auth::RouteId;
@@ -21,6 +23,11 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::CommitDiff, diff::get)
         .on(RouteId::ClusterCommits, cluster::commits)
         .on(RouteId::TestRepository, connection::test)
+        .on(RouteId::ProjectFeedback, feedback::of_project)
+        .on(RouteId::EditProjectFeedback, feedback::edit_project)
+        .on(RouteId::FeedbackLog, feedback::log)
+        .on(RouteId::RunFeedback, feedback::of_run)
+        .on(RouteId::PostRunFeedback, feedback::repost)
         .into_router()
 }
 
@@ -29,8 +36,11 @@ pub fn router(state: AppState) -> Router {
 pub fn openapi() -> utoipa::openapi::OpenApi {
     #[derive(OpenApi)]
     #[openapi(
-        paths(commits::list, diff::get, cluster::commits, connection::test),
-        tags((name = "scm", description = "What is read from the repositories of projects"))
+        paths(
+            commits::list, diff::get, cluster::commits, connection::test,
+            feedback::of_project, feedback::edit_project, feedback::log, feedback::of_run, feedback::repost
+        ),
+        tags((name = "scm", description = "What is read from the repositories of projects, and what runs say there"))
     )]
     struct Document;
     Document::openapi()

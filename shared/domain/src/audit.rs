@@ -105,6 +105,8 @@ actions! {
     ChannelUnsubscribed = "channel.unsubscribed",
     /// A message of a channel was sent again.
     DeliveryRepeated = "delivery.repeated",
+    /// Posted the comment and the status of a run again.
+    FeedbackRepeated = "feedback.repeated",
     /// A subscription to notifications was created.
     SubscriptionCreated = "subscription.created",
     /// A subscription to notifications was changed.

@@ -21,6 +21,7 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod failure;
+pub mod feedback;
 pub mod flakiness;
 pub mod gate;
 pub mod human;

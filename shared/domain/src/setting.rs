@@ -52,6 +52,33 @@ pub(crate) fn number(
     take(body, key, usable, expected, place)
 }
 
+/// Takes true or false.
+pub(crate) fn flag(
+    body: &Map<String, Value>,
+    key: &'static str,
+    place: &mut Option<bool>,
+) -> Result<(), UnusableSetting> {
+    take(body, key, Value::as_bool, || "true or false".to_owned(), place)
+}
+
+/// Takes one line of text without blanks at its ends.
+pub(crate) fn line(
+    body: &Map<String, Value>,
+    key: &'static str,
+    max_chars: usize,
+    place: &mut Option<String>,
+) -> Result<(), UnusableSetting> {
+    let is_line = |text: &&str| {
+        !text.is_empty()
+            && text.trim() == *text
+            && text.chars().count() <= max_chars
+            && !text.chars().any(char::is_control)
+    };
+    let usable = |value: &Value| value.as_str().filter(is_line).map(str::to_owned);
+    let expected = || format!("one line of 1 to {max_chars} characters without blanks at its ends");
+    take(body, key, usable, expected, place)
+}
+
 fn take<T>(
     body: &Map<String, Value>,
     key: &'static str,

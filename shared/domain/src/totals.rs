@@ -48,6 +48,22 @@ impl Totals {
         }
     }
 
+    /// The counts that are not zero: `3 failed, 1 flaky, 116 passed`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let counts = [
+            (self.failed_tests, "failed"),
+            (self.interrupted_tests, "interrupted"),
+            (self.flaky_tests, "flaky"),
+            (self.passed_tests - self.flaky_tests, "passed"),
+            (self.skipped_tests, "skipped"),
+            (self.did_not_run_tests, "did not run"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        if parts.is_empty() { "0 tests".to_owned() } else { parts.join(", ") }
+    }
+
     /// Passed / (passed + failed), four decimals; `None` when neither occurred.
     #[must_use]
     pub fn pass_rate(&self) -> Option<f64> {

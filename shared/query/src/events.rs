@@ -18,7 +18,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Context, QueryError, Result, diagnoses, notifications};
+use crate::{Context, QueryError, Result, diagnoses, feedback, notifications};
 
 /// Events that a subscriber handles in one transaction.
 const BATCH: i64 = 100;
@@ -56,6 +56,12 @@ static SUBSCRIBERS: &[Subscriber] = &[
         name: "diagnoses",
         handle: |_, session, project, events, now| {
             diagnoses::diagnose_new_clusters(session, project, events, now).boxed()
+        },
+    },
+    Subscriber {
+        name: "request-feedback",
+        handle: |_, session, project, events, now| {
+            feedback::queue_feedback(session, project, events, now).boxed()
         },
     },
 ];

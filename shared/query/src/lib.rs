@@ -28,6 +28,7 @@ mod evidence;
 pub mod executions;
 pub mod exports;
 pub mod failures;
+pub mod feedback;
 pub mod feeds;
 pub mod files;
 pub mod flakiness;

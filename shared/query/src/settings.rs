@@ -74,7 +74,7 @@ where
 /// [`crate::QueryError::Store`]; the answer says which value cannot be set.
 pub async fn edit_instance<G>(ctx: &Context, acting: Acting<'_>, body: &Map<String, Value>) -> Result<Edited>
 where
-    G: SettingsGroup + Serialize + DeserializeOwned + Default + Copy + PartialEq,
+    G: SettingsGroup + Serialize + DeserializeOwned + Default + Clone + PartialEq,
 {
     acting.reaches_everything()?;
     write::<G>(ctx, acting, None, body).await
@@ -88,7 +88,7 @@ pub(crate) async fn write<G>(
     body: &Map<String, Value>,
 ) -> Result<Edited>
 where
-    G: SettingsGroup + Serialize + DeserializeOwned + Default + Copy + PartialEq,
+    G: SettingsGroup + Serialize + DeserializeOwned + Default + Clone + PartialEq,
 {
     if let Err(unusable) = G::default().apply(body) {
         return Ok(Err(unusable));
@@ -96,7 +96,7 @@ where
     let mut session = ctx.store.db().begin().await?;
     let stored = settings::lock(&mut session, project, G::NAME, acting.now).await?;
     let before: G = read(Some(&stored))?;
-    let mut after = before;
+    let mut after = before.clone();
     if let Err(unusable) = after.apply(body) {
         return Ok(Err(unusable));
     }

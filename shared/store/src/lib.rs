@@ -47,6 +47,7 @@ pub mod retention;
 pub mod rollups;
 pub mod runs;
 pub mod scm_cache;
+pub mod scm_feedback;
 pub mod search;
 pub mod settings;
 pub mod source_paths;

@@ -97,6 +97,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::runs::writing::STATEMENTS,
     crate::code_owners::STATEMENTS,
     crate::scm_cache::STATEMENTS,
+    crate::scm_feedback::STATEMENTS,
     crate::search::STATEMENTS,
     crate::source_paths::STATEMENTS,
     crate::settings::STATEMENTS,

@@ -211,6 +211,16 @@ routes! {
     ClusterCommits => get("/api/failure-clusters/{id}/commits").of(Entity::Cluster);
     /// Tests whether a project's repository can be read.
     TestRepository => post("/api/projects/{id}/repository/test").administrator().in_project().changes_nothing();
+    /// Whether the runs of a project comment on requests and set statuses.
+    ProjectFeedback => get("/api/projects/{id}/repository/feedback").administrator().in_project();
+    /// Changes that.
+    EditProjectFeedback => patch("/api/projects/{id}/repository/feedback").administrator().in_project();
+    /// What became of comments and statuses of a project.
+    FeedbackLog => get("/api/projects/{id}/repository/feedback/log").administrator().in_project();
+    /// What a run says at its code host.
+    RunFeedback => get("/api/test-runs/{id}/feedback").of(Entity::Run);
+    /// Posts comment and status of a run again.
+    PostRunFeedback => post("/api/test-runs/{id}/feedback").reporting().of(Entity::Run);
     /// The newest run that matches.
     ProjectLatestRun => get("/api/projects/{id}/latest-run").in_project();
     /// The test catalogue of a project.
@@ -615,6 +625,8 @@ routes! {
     ProjectsSettingsPage => get("/settings/projects").administrator();
     /// Repositories of projects.
     SourceControlPage => get("/settings/source-control").administrator();
+    /// Comments and statuses of a project at its code host.
+    FeedbackPage => get("/settings/source-control/projects/{id}").administrator().in_project();
     /// By what tests are judged.
     FlakinessPage => get("/settings/flakiness").administrator();
     /// When a timeout counts as too long.

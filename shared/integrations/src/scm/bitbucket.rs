@@ -1,23 +1,32 @@
 //! Bitbucket Cloud: <https://developer.atlassian.com/cloud/bitbucket/rest/>, version 2.0.
 
 use async_trait::async_trait;
+use http::Method;
 use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::error::ScmError;
 use super::patch::by_path;
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
-use super::transport::{Transport, or_missing};
+use super::transport::{Transport, or_gone, or_missing};
 use super::types::{
-    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
-    PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
+    ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
+    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
 };
 
 /// Files of one page of changes.
 const FILES_PER_PAGE: &str = "500";
 /// Pages of files that are read.
 const MAX_FILE_PAGES: u32 = 6;
+/// Pages of comments that are searched, 100 comments each.
+const MAX_COMMENT_PAGES: u32 = 30;
+/// Characters of the longest key of a status.
+const MAX_KEY_CHARS: usize = 39;
+const COMMENTS: &str = "pullrequest";
+const STATUSES: &str = "repository";
 
 pub(super) struct Bitbucket(Transport);
 
@@ -90,6 +99,41 @@ struct PullRequest {
     author: Option<User>,
     source: End,
     destination: End,
+}
+
+#[derive(Deserialize)]
+struct PostedComment {
+    id: u64,
+    #[serde(default)]
+    deleted: bool,
+    content: Option<Content>,
+    links: Option<Links>,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    raw: Option<String>,
+}
+
+impl PostedComment {
+    fn begins_with(&self, marker: &str) -> bool {
+        let raw = self.content.as_ref().and_then(|content| content.raw.as_deref());
+        !self.deleted && raw.is_some_and(|raw| raw.trim_start().starts_with(marker))
+    }
+}
+
+impl From<PostedComment> for Comment {
+    fn from(found: PostedComment) -> Self {
+        Self { id: found.id.to_string(), url: found.links.map(|links| links.html.href) }
+    }
+}
+
+/// The key of a status, which is shorter than names may be.
+fn status_key(context: &str) -> String {
+    if context.chars().count() <= MAX_KEY_CHARS {
+        return context.to_owned();
+    }
+    hex::encode(&Sha256::digest(context)[..MAX_KEY_CHARS / 2])
 }
 
 #[derive(Deserialize)]
@@ -301,6 +345,51 @@ impl SourceControl for Bitbucket {
             }
         };
         Ok(found.map(|page| page.values.into_iter().map(ChangeRequest::from).collect()))
+    }
+
+    async fn find_comment(&self, request: u64, marker: &str) -> Result<Option<Comment>, ScmError> {
+        let path = format!("/pullrequests/{request}/comments");
+        for page in 1..=MAX_COMMENT_PAGES {
+            let page = page.to_string();
+            let parameters = [("pagelen", "100"), ("page", page.as_str()), ("sort", "created_on")];
+            let found: Paged<PostedComment> = self.0.json(&path, &parameters).await?;
+            if let Some(comment) = found.values.into_iter().find(|comment| comment.begins_with(marker)) {
+                return Ok(Some(comment.into()));
+            }
+            if found.next.is_none() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError> {
+        let path = format!("/pullrequests/{request}/comments");
+        let body = json!({ "content": { "raw": text } });
+        let reply = self.0.write(Method::POST, &path, &body, COMMENTS).await?;
+        Ok(self.0.read::<PostedComment>(&reply)?.into())
+    }
+
+    async fn update_comment(&self, request: u64, id: &str, text: &str) -> Result<Option<Comment>, ScmError> {
+        let path = format!("/pullrequests/{request}/comments/{}", encode_segment(id));
+        let body = json!({ "content": { "raw": text } });
+        let Some(reply) = or_gone(self.0.write(Method::PUT, &path, &body, COMMENTS).await)? else {
+            return Ok(None);
+        };
+        let comment: PostedComment = self.0.read(&reply)?;
+        Ok((!comment.deleted).then(|| comment.into()))
+    }
+
+    async fn set_status(&self, sha: &str, status: &CommitStatus<'_>) -> Result<(), ScmError> {
+        let body = json!({
+            "key": status_key(status.context), "name": status.context, "url": status.url,
+            "state": if status.is_success { "SUCCESSFUL" } else { "FAILED" }, "description": status.description,
+        });
+        let path = format!("/commit/{}/statuses/build", encode_segment(sha));
+        match self.0.write(Method::POST, &path, &body, STATUSES).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.0.explained(error, || format!("commit {sha}")).await),
+        }
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

@@ -92,9 +92,19 @@ fn permission(provider: Provider, headers: &HeaderMap, body: &[u8]) -> String {
     let is_name = |name: &String| {
         !name.is_empty()
             && name.chars().count() <= MAX_PERMISSION_CHARS
-            && name.chars().all(|char| char.is_ascii_alphanumeric() || " :=_-,".contains(char))
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || " :=_-,;".contains(char))
     };
     named.filter(is_name).unwrap_or_else(|| usual_permission(provider).to_owned())
+}
+
+/// The same error; where the provider does not say which permission is missing, it is the one that writing takes.
+pub(super) fn lacks(error: ScmError, needed: &str) -> ScmError {
+    match error {
+        ScmError::MissingPermission { provider, permission } if permission == usual_permission(provider) => {
+            ScmError::MissingPermission { provider, permission: needed.to_owned() }
+        }
+        error => error,
+    }
 }
 
 fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {

@@ -4,17 +4,19 @@
 use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
+use http::Method;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::error::ScmError;
-use super::github_shapes::{ListedCommit, Pull, goes_on};
+use super::github_shapes::{IssueComment, ListedCommit, Pull, goes_on, status_body};
 use super::patch::{FilePatch, by_path};
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
-use super::transport::{Transport, or_missing};
+use super::transport::{Transport, or_gone, or_missing};
 use super::types::{
-    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
-    RangeChanges, RepositoryInfo, RequestQuery,
+    ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
+    Fetched, FileStatus, RangeChanges, RepositoryInfo, RequestQuery,
 };
 
 /// Answered where a repository has no commits.
@@ -23,6 +25,8 @@ const CONFLICT: u16 = 409;
 const MAX_RANGE_PAGES: u32 = 10;
 /// Commits of such a page.
 const RANGE_PAGE: &str = "50";
+const COMMENTS: &str = "write:issue";
+const STATUSES: &str = "write:repository";
 
 pub(super) struct Gitea(Transport);
 
@@ -189,6 +193,33 @@ impl SourceControl for Gitea {
                 let is_from = |pull: &Pull| pull.head.branch == *branch && !pull.is_fork();
                 Ok(found.map(|pulls| pulls.into_iter().filter(is_from).map(ChangeRequest::from).collect()))
             }
+        }
+    }
+
+    async fn find_comment(&self, request: u64, marker: &str) -> Result<Option<Comment>, ScmError> {
+        let path = format!("/issues/{request}/comments");
+        // All of them are one answer.
+        let comments: Vec<IssueComment> = self.0.json(&path, &[]).await?;
+        Ok(comments.into_iter().find(|comment| comment.begins_with(marker)).map(Comment::from))
+    }
+
+    async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError> {
+        let (path, body) = (format!("/issues/{request}/comments"), json!({ "body": text }));
+        let reply = self.0.write(Method::POST, &path, &body, COMMENTS).await?;
+        Ok(self.0.read::<IssueComment>(&reply)?.into())
+    }
+
+    async fn update_comment(&self, _: u64, id: &str, text: &str) -> Result<Option<Comment>, ScmError> {
+        let (path, body) = (format!("/issues/comments/{}", encode_segment(id)), json!({ "body": text }));
+        let reply = or_gone(self.0.write(Method::PATCH, &path, &body, COMMENTS).await)?;
+        reply.map(|reply| Ok(self.0.read::<IssueComment>(&reply)?.into())).transpose()
+    }
+
+    async fn set_status(&self, sha: &str, status: &CommitStatus<'_>) -> Result<(), ScmError> {
+        let path = format!("/statuses/{}", encode_segment(sha));
+        match self.0.write(Method::POST, &path, &status_body(status), STATUSES).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.0.explained(error, || format!("commit {sha}")).await),
         }
     }
 

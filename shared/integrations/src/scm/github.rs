@@ -1,16 +1,18 @@
 //! GitHub: <https://docs.github.com/en/rest/commits>, version 2022-11-28.
 
 use async_trait::async_trait;
+use http::Method;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::error::ScmError;
-use super::github_shapes::{ListedCommit, Pull, goes_on};
+use super::github_shapes::{IssueComment, ListedCommit, Pull, goes_on, status_body};
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
-use super::transport::Transport;
+use super::transport::{Transport, or_gone};
 use super::types::{
-    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
-    PageToken, RangeChanges, RepositoryInfo, RequestQuery,
+    ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
+    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery,
 };
 
 /// Answered where a repository has no commits.
@@ -19,6 +21,10 @@ const CONFLICT: u16 = 409;
 const UNPROCESSABLE: u16 = 422;
 /// Pages of files that a commit has at most, 300 files each.
 const MAX_FILE_PAGES: u32 = 10;
+/// Pages of comments that are searched, 100 comments each.
+const MAX_COMMENT_PAGES: u32 = 30;
+const COMMENTS: &str = "pull_requests=write";
+const STATUSES: &str = "statuses=write";
 /// Files that a comparison lists at most.
 const MAX_COMPARED_FILES: usize = 300;
 
@@ -203,6 +209,41 @@ impl SourceControl for GitHub {
             }
         };
         Ok(found.map(|pulls| pulls.into_iter().map(ChangeRequest::from).collect()))
+    }
+
+    async fn find_comment(&self, request: u64, marker: &str) -> Result<Option<Comment>, ScmError> {
+        let path = format!("/issues/{request}/comments");
+        for page in 1..=MAX_COMMENT_PAGES {
+            let reply = self.0.get(&path, &[("per_page", "100"), ("page", &page.to_string())]).await?;
+            let comments: Vec<IssueComment> = self.0.read(&reply)?;
+            if let Some(found) = comments.into_iter().find(|comment| comment.begins_with(marker)) {
+                return Ok(Some(found.into()));
+            }
+            if !goes_on(&reply) {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError> {
+        let (path, body) = (format!("/issues/{request}/comments"), json!({ "body": text }));
+        let reply = self.0.write(Method::POST, &path, &body, COMMENTS).await?;
+        Ok(self.0.read::<IssueComment>(&reply)?.into())
+    }
+
+    async fn update_comment(&self, _: u64, id: &str, text: &str) -> Result<Option<Comment>, ScmError> {
+        let (path, body) = (format!("/issues/comments/{}", encode_segment(id)), json!({ "body": text }));
+        let reply = or_gone(self.0.write(Method::PATCH, &path, &body, COMMENTS).await)?;
+        reply.map(|reply| Ok(self.0.read::<IssueComment>(&reply)?.into())).transpose()
+    }
+
+    async fn set_status(&self, sha: &str, status: &CommitStatus<'_>) -> Result<(), ScmError> {
+        let path = format!("/statuses/{}", encode_segment(sha));
+        match self.0.write(Method::POST, &path, &status_body(status), STATUSES).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.explained(error, || format!("commit {sha}")).await),
+        }
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

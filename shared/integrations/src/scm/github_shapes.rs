@@ -2,9 +2,10 @@
 
 use callboard_platform::egress::{Next, next_page};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::transport::Reply;
-use super::types::{ChangeRequest, Commit, RequestState, date};
+use super::types::{ChangeRequest, Comment, Commit, CommitStatus, RequestState, date};
 
 /// A commit; `F` is a file that it changed.
 #[derive(Deserialize)]
@@ -108,4 +109,32 @@ impl From<Pull> for ChangeRequest {
 /// Whether there is another page.
 pub(super) fn goes_on(reply: &Reply) -> bool {
     matches!(next_page(&reply.headers), Next::At(_))
+}
+
+/// A comment on an issue or a pull request.
+#[derive(Deserialize)]
+pub(super) struct IssueComment {
+    id: u64,
+    html_url: Option<String>,
+    body: Option<String>,
+}
+
+impl IssueComment {
+    pub(super) fn begins_with(&self, marker: &str) -> bool {
+        self.body.as_deref().is_some_and(|body| body.trim_start().starts_with(marker))
+    }
+}
+
+impl From<IssueComment> for Comment {
+    fn from(found: IssueComment) -> Self {
+        Self { id: found.id.to_string(), url: found.html_url }
+    }
+}
+
+/// The body of a request that sets a status.
+pub(super) fn status_body(status: &CommitStatus<'_>) -> Value {
+    json!({
+        "state": if status.is_success { "success" } else { "failure" },
+        "context": status.context, "description": status.description, "target_url": status.url,
+    })
 }

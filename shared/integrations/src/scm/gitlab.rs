@@ -2,22 +2,28 @@
 
 use async_trait::async_trait;
 use callboard_platform::egress::{Next, next_page};
+use http::Method;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::error::ScmError;
 use super::patch::{count_lines, is_binary_note};
 use super::repository::encode_segment;
 use super::source_control::SourceControl;
-use super::transport::{Reply, Transport, or_missing};
+use super::transport::{Reply, Transport, or_gone, or_missing};
 use super::types::{
-    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
-    RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
+    ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
+    Fetched, FileStatus, RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
 };
 
 /// Files of one page of a diff.
 const FILES_PER_PAGE: &str = "100";
 /// Pages of files that are read.
 const MAX_FILE_PAGES: u32 = 30;
+/// Pages of notes that are searched, 100 notes each.
+const MAX_NOTE_PAGES: u32 = 30;
+/// What writing takes.
+const WRITING: &str = "api";
 
 pub(super) struct GitLab(Transport);
 
@@ -88,6 +94,21 @@ impl From<MergeRequest> for ChangeRequest {
             author: request.author.map(|user| user.username).unwrap_or_default(),
             branch: request.source_branch,
         }
+    }
+}
+
+/// A comment; GitLab counts what happened to a request among them, as a note of the system.
+#[derive(Deserialize)]
+struct Note {
+    id: u64,
+    body: String,
+    #[serde(default)]
+    system: bool,
+}
+
+impl From<Note> for Comment {
+    fn from(note: Note) -> Self {
+        Self { id: note.id.to_string(), url: None }
     }
 }
 
@@ -231,6 +252,49 @@ impl SourceControl for GitLab {
             }
         };
         Ok(found.map(|requests| requests.into_iter().map(ChangeRequest::from).collect()))
+    }
+
+    async fn find_comment(&self, request: u64, marker: &str) -> Result<Option<Comment>, ScmError> {
+        let path = format!("/merge_requests/{request}/notes");
+        for page in 1..=MAX_NOTE_PAGES {
+            let page = page.to_string();
+            let parameters =
+                [("per_page", "100"), ("page", page.as_str()), ("order_by", "created_at"), ("sort", "asc")];
+            let reply = self.0.get(&path, &parameters).await?;
+            let notes: Vec<Note> = self.0.read(&reply)?;
+            let is_ours = |note: &Note| !note.system && note.body.trim_start().starts_with(marker);
+            if let Some(found) = notes.into_iter().find(is_ours) {
+                return Ok(Some(found.into()));
+            }
+            if !goes_on(&reply) {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError> {
+        let (path, body) = (format!("/merge_requests/{request}/notes"), json!({ "body": text }));
+        let reply = self.0.write(Method::POST, &path, &body, WRITING).await?;
+        Ok(self.0.read::<Note>(&reply)?.into())
+    }
+
+    async fn update_comment(&self, request: u64, id: &str, text: &str) -> Result<Option<Comment>, ScmError> {
+        let path = format!("/merge_requests/{request}/notes/{}", encode_segment(id));
+        let reply = or_gone(self.0.write(Method::PUT, &path, &json!({ "body": text }), WRITING).await)?;
+        reply.map(|reply| Ok(self.0.read::<Note>(&reply)?.into())).transpose()
+    }
+
+    async fn set_status(&self, sha: &str, status: &CommitStatus<'_>) -> Result<(), ScmError> {
+        let body = json!({
+            "state": if status.is_success { "success" } else { "failed" },
+            "name": status.context, "description": status.description, "target_url": status.url,
+        });
+        let path = format!("/statuses/{}", encode_segment(sha));
+        match self.0.write(Method::POST, &path, &body, WRITING).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.0.explained(error, || format!("commit {sha}")).await),
+        }
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

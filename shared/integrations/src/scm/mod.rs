@@ -1,5 +1,5 @@
 //! Code hosts: commits, diffs and files of one repository, read over the REST
-//! API of its provider.
+//! API of its provider, and comments and statuses, written over it.
 //!
 //! Every client is a [`SourceControl`] and returns the types of this module,
 //! whatever its provider calls them. Requests go through
@@ -30,8 +30,8 @@ pub use reference::{is_branch, is_sha};
 pub use repository::{InvalidRepository, Provider, Repository};
 pub use source_control::SourceControl;
 pub use types::{
-    ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
-    PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState,
+    ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
+    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState,
 };
 
 use bitbucket::Bitbucket;

@@ -8,6 +8,9 @@ use url::Url;
 /// What stays as it is in a segment of a path: RFC 3986 calls it unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// Bytes of the longest address of a page with a text in it.
+const MAX_ISSUE_PAGE_BYTES: usize = 8_000;
+
 /// A kind of code host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -74,6 +77,33 @@ impl Provider {
             Self::GitLab => format!("{url}/-/compare/{from}...{to}"),
             Self::Bitbucket => format!("{url}/branches/compare/{to}..{from}"),
         }
+    }
+
+    /// The page on which an issue is begun with this title and Markdown, of the repository at an address. The address
+    /// stays below 8 KB: lines are left out at the end.
+    #[must_use]
+    pub fn new_issue_page(self, repository_url: &str, title: &str, body: &str) -> String {
+        let url = page_of(repository_url);
+        let (page, title_name, body_name) = match self {
+            Self::GitHub | Self::Gitea => ("issues/new", "title", "body"),
+            Self::GitLab => ("-/issues/new", "issue[title]", "issue[description]"),
+            Self::Bitbucket => ("issues/new", "title", "content"),
+        };
+        let begin = format!(
+            "{url}/{page}?{}={}&{}=",
+            encode_segment(title_name),
+            encode_segment(title),
+            encode_segment(body_name)
+        );
+        let mut encoded = String::new();
+        for line in body.split_inclusive('\n') {
+            let line = encode_segment(line);
+            if begin.len() + encoded.len() + line.len() > MAX_ISSUE_PAGE_BYTES {
+                break;
+            }
+            encoded.push_str(&line);
+        }
+        begin + &encoded
     }
 
     /// The provider that runs a host in the cloud; nothing else answers there.
@@ -268,6 +298,27 @@ mod tests {
         }
         for address in ["https://gitlab.com/shop", "https://gitlab.com/a/%2e%2e/shop/x%00/..", "nothing"] {
             assert_eq!(api(address, Provider::Gitea).filter(|api| api.contains("..")), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_new_issue_is_filled_in_and_stays_below_8_kb() {
+        let page = |provider: Provider, body: &str| {
+            provider.new_issue_page("https://git.example.org/acme/shop.git", "It & they", body)
+        };
+        assert_eq!(
+            page(Provider::GitHub, "a `b`\n"),
+            "https://git.example.org/acme/shop/issues/new?title=It%20%26%20they&body=a%20%60b%60%0A"
+        );
+        assert!(
+            page(Provider::GitLab, "a").ends_with(
+                "/acme/shop/-/issues/new?issue%5Btitle%5D=It%20%26%20they&issue%5Bdescription%5D=a"
+            )
+        );
+        let long = "`ä`\n".repeat(5_000);
+        for provider in Provider::ALL {
+            let page = page(provider, &long);
+            assert!(page.len() <= 8_000 && page.ends_with("%0A"), "{}", page.len());
         }
     }
 

@@ -4,11 +4,11 @@ use async_trait::async_trait;
 
 use super::error::ScmError;
 use super::types::{
-    ChangeRequest, CommitChanges, CommitPage, CommitQuery, Fetched, RangeChanges, RepositoryInfo,
-    RequestQuery,
+    ChangeRequest, Comment, CommitChanges, CommitPage, CommitQuery, CommitStatus, Fetched, RangeChanges,
+    RepositoryInfo, RequestQuery,
 };
 
-/// Reads of one repository.
+/// Reads of one repository, comments on its requests, and statuses of its commits.
 #[async_trait]
 pub trait SourceControl: Send + Sync {
     /// A page of commits, newest first. With `etag`, the answer may be
@@ -35,6 +35,18 @@ pub trait SourceControl: Send + Sync {
         query: &RequestQuery,
         etag: Option<&str>,
     ) -> Result<Fetched<Vec<ChangeRequest>>, ScmError>;
+
+    /// The first comment on a request whose text begins with `marker`.
+    async fn find_comment(&self, request: u64, marker: &str) -> Result<Option<Comment>, ScmError>;
+
+    /// Adds a comment in Markdown to a request.
+    async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError>;
+
+    /// Replaces the text of a comment; `None` when there is no such comment, or the provider denies that there is.
+    async fn update_comment(&self, request: u64, id: &str, text: &str) -> Result<Option<Comment>, ScmError>;
+
+    /// Sets a status of a commit, given by its whole hash.
+    async fn set_status(&self, sha: &str, status: &CommitStatus<'_>) -> Result<(), ScmError>;
 
     /// Reads the description of the repository, which shows that host, token
     /// and repository are right.

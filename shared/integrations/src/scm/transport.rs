@@ -4,12 +4,15 @@
 use base64ct::{Base64, Encoding};
 use callboard_domain::time::Timestamp;
 use callboard_platform::egress::{AdminUrl, Answer, EgressError};
-use http::header::{ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH};
-use http::{StatusCode, header};
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,
+};
+use http::{Method, StatusCode, header};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::error::ScmError;
-use super::failures::failure;
+use super::failures::{failure, lacks};
 use super::repository::{Provider, Repository, encode_segment};
 use super::types::Fetched;
 
@@ -114,6 +117,31 @@ impl Transport {
     /// [`ScmError::Unreadable`].
     pub(super) fn read<T: DeserializeOwned>(&self, reply: &Reply) -> Result<T, ScmError> {
         serde_json::from_slice(&reply.body).map_err(|_| self.unreadable())
+    }
+
+    /// Writes below the repository; `permission` is what that takes, as the provider calls it.
+    ///
+    /// # Errors
+    /// As [`Transport::get`].
+    pub(super) async fn write(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        permission: &'static str,
+    ) -> Result<Reply, ScmError> {
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let address = format!("{}{path}", self.repository.api());
+        let body = body.to_string().into_bytes();
+        let answer = self.client.write(method, &address, headers, body, MAX_ANSWER_BYTES).await;
+        let Answer { status, headers, body } = answer.map_err(|error| self.no_answer(&error))?;
+        if status.is_success() {
+            Ok(Reply { headers, body })
+        } else {
+            let error = failure(&self.repository, status, &headers, &body, self.now);
+            Err(lacks(error, permission))
+        }
     }
 
     /// Reads a list, unless it is as it was; an empty one where the repository
@@ -230,6 +258,15 @@ pub(super) fn or_missing(found: Result<Reply, ScmError>) -> Result<Option<Vec<u8
     match found {
         Ok(reply) => Ok(Some(reply.body)),
         Err(ScmError::RepositoryNotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What was written, or none where the provider finds no such thing any more.
+pub(super) fn or_gone<T>(written: Result<T, ScmError>) -> Result<Option<T>, ScmError> {
+    match written {
+        Ok(written) => Ok(Some(written)),
+        Err(ScmError::RepositoryNotFound { .. } | ScmError::Failed { status: 410, .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

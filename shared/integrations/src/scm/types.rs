@@ -257,3 +257,25 @@ pub struct RepositoryInfo {
     /// Default branch; `None` while there are no commits.
     pub default_branch: Option<String>,
 }
+
+/// A comment on a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comment {
+    /// Id at the provider.
+    pub id: String,
+    /// Address of its page, where the provider says so.
+    pub url: Option<String>,
+}
+
+/// A status of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitStatus<'a> {
+    /// Its name; another status of the same name is replaced.
+    pub context: &'a str,
+    /// Whether it is a success.
+    pub is_success: bool,
+    /// One line of plain text, at most 140 characters.
+    pub description: &'a str,
+    /// Page that says more.
+    pub url: &'a str,
+}

@@ -66,12 +66,29 @@ impl AdminUrl {
         max_bytes: usize,
         timeout: Duration,
     ) -> Result<Answer, EgressError> {
-        let answer = self.send_on(address, headers, body, max_bytes, timeout);
+        let answer = self.send_on(Method::POST, address, headers, body, max_bytes, timeout);
         tokio::time::timeout(timeout, answer).await.map_err(|_| EgressError::TooSlow)?
+    }
+
+    /// The same with another method, within 10 seconds.
+    ///
+    /// # Errors
+    /// As [`AdminUrl::get`].
+    pub async fn write(
+        &self,
+        method: Method,
+        address: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        max_bytes: usize,
+    ) -> Result<Answer, EgressError> {
+        let answer = self.send_on(method, address, headers, body, max_bytes, TOTAL_TIMEOUT);
+        tokio::time::timeout(TOTAL_TIMEOUT, answer).await.map_err(|_| EgressError::TooSlow)?
     }
 
     async fn send_on(
         &self,
+        method: Method,
         address: &str,
         headers: HeaderMap,
         body: Vec<u8>,
@@ -82,7 +99,7 @@ impl AdminUrl {
         for _ in 0..=MAX_REDIRECTS {
             self.require_safe(&url)?;
             let (headers, body) = (headers.clone(), body.clone());
-            let answer = self.0.one_within(timeout, Method::POST, &url, headers, body).await?;
+            let answer = self.0.one_within(timeout, method.clone(), &url, headers, body).await?;
             let (status, headers) = (answer.status(), answer.headers().clone());
             if !status.is_redirection() {
                 return Ok(Answer { status, headers, body: read_body(answer, max_bytes, false).await? });

@@ -25,7 +25,7 @@ pub(super) async fn about_run(
     run: &RunRow,
     event: NotificationEvent,
 ) -> Result<Message> {
-    let mut facts = vec![totals_line(run)];
+    let mut facts = vec![run.totals.in_words()];
     if let Some(reason) = run.end().reason() {
         facts.push(reason);
     }
@@ -136,11 +136,11 @@ async fn new_causes(session: &mut Session, project: ProjectId, run: RunId) -> Re
     Ok(rows)
 }
 
-fn name_of(cluster: &ClusterRow) -> String {
+pub(crate) fn name_of(cluster: &ClusterRow) -> String {
     cluster.title.clone().unwrap_or_else(|| cluster.signature.clone())
 }
 
-fn shown_name(project: &ProjectRow) -> &str {
+pub(crate) fn shown_name(project: &ProjectRow) -> &str {
     project.label.as_deref().unwrap_or(&project.name)
 }
 
@@ -158,7 +158,7 @@ fn place_of(run: &RunRow) -> String {
     }
 }
 
-const fn ended_as(status: RunStatus) -> &'static str {
+pub(crate) const fn ended_as(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Passed => "passed",
         RunStatus::Failed => "failed",
@@ -167,23 +167,4 @@ const fn ended_as(status: RunStatus) -> &'static str {
         RunStatus::Cancelled => "was cancelled",
         RunStatus::Initializing | RunStatus::Running | RunStatus::Finalizing => "goes on",
     }
-}
-
-/// `3 failed, 1 flaky, 116 passed`.
-fn totals_line(run: &RunRow) -> String {
-    let totals = &run.totals;
-    let counts = [
-        (totals.failed_tests + totals.timed_out_tests, "failed"),
-        (totals.interrupted_tests, "interrupted"),
-        (totals.flaky_tests, "flaky"),
-        (totals.passed_tests - totals.flaky_tests, "passed"),
-        (totals.skipped_tests, "skipped"),
-        (totals.did_not_run_tests, "did not run"),
-    ];
-    let parts: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
-    if parts.is_empty() { "0 tests".to_owned() } else { parts.join(", ") }
 }

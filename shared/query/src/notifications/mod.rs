@@ -19,6 +19,7 @@ pub use channels::{
 pub use deliveries::{
     Begun, Delivery, Outcome, SendNotification, begin, deliveries, finish, purge_deliveries, retry, send_test,
 };
+pub(crate) use message::{ended_as, name_of, shown_name};
 pub(crate) use subscriber::queue_deliveries;
 pub use subscriptions::{
     QuietHoursShape, Subscription, SubscriptionEdit, create_subscription, delete_subscription,

@@ -187,7 +187,7 @@ pub(super) async fn page(
 }
 
 /// Whether a text is a whole hash, which stands for the same commit for ever.
-pub(super) fn is_whole_sha(text: &str) -> bool {
+pub(crate) fn is_whole_sha(text: &str) -> bool {
     is_sha(text) && text.len() >= WHOLE_DIGITS
 }
 

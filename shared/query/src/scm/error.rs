@@ -28,6 +28,9 @@ pub enum NotConfigured {
         "No access token is stored for the repository; an administrator can save one in the project's settings."
     )]
     Token,
+    /// The project's runs are to say nothing at its code host.
+    #[error("Comments and statuses are off; an administrator can switch them on in the project's settings.")]
+    Feedback,
     /// The stored token does not open.
     #[error(
         "The stored access token cannot be opened; save it again, or restore its key in SERVICE_SECRET_KEY."
@@ -43,6 +46,7 @@ impl NotConfigured {
             Self::Repository | Self::Address(_) => "repositoryUrl",
             Self::Provider { .. } => "repositoryProvider",
             Self::Token | Self::SealedToken => "scmToken",
+            Self::Feedback => "comment",
         }
     }
 }

@@ -34,14 +34,14 @@ pub async fn has_repository(ctx: &Context, project: Authorized<ProjectId>) -> cr
 }
 
 /// The code host of a project.
-pub(super) struct Host {
-    pub(super) project: ProjectId,
+pub(crate) struct Host {
+    pub(crate) project: ProjectId,
     /// Address of the repository.
-    pub(super) url: String,
+    pub(crate) url: String,
     /// Owner and name.
-    pub(super) path: String,
-    pub(super) provider: Provider,
-    pub(super) default_branch: Option<String>,
+    pub(crate) path: String,
+    pub(crate) provider: Provider,
+    pub(crate) default_branch: Option<String>,
     host: String,
     client: Box<dyn SourceControl>,
 }
@@ -52,7 +52,7 @@ fn provider_of(host: &str, stored: Option<&str>) -> Option<Provider> {
     Provider::of_cloud_host(host).or_else(|| Provider::parse(stored?))
 }
 
-fn repository(settings: &RepositorySettings) -> Result<(String, Repository), NotConfigured> {
+pub(super) fn repository(settings: &RepositorySettings) -> Result<(String, Repository), NotConfigured> {
     let url = settings.url.clone().ok_or(NotConfigured::Repository)?;
     let host = Url::parse(&url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
     let provider = provider_of(&host, settings.provider.as_deref());
@@ -66,7 +66,7 @@ impl Host {
     ///
     /// # Errors
     /// [`SourceControlError::NotConfigured`].
-    pub(super) async fn open(
+    pub(crate) async fn open(
         ctx: &Context,
         access: &Access<'_>,
         project: Authorized<ProjectId>,
@@ -93,7 +93,7 @@ impl Host {
     }
 
     /// The key under which an answer of this repository is stored.
-    pub(super) fn key(&self, kind: &str, question: &impl serde::Serialize) -> crate::Result<String> {
+    pub(crate) fn key(&self, kind: &str, question: &impl serde::Serialize) -> crate::Result<String> {
         key(kind, &format!("{} {}", self.provider.as_str(), self.url), question)
     }
 
@@ -101,7 +101,7 @@ impl Host {
     ///
     /// # Errors
     /// [`SourceControlError::Upstream`].
-    pub(super) async fn ask<'h, T, F>(
+    pub(crate) async fn ask<'h, T, F>(
         &'h self,
         ctx: &Context,
         now: Timestamp,
@@ -130,7 +130,7 @@ impl Host {
     }
 
     /// The code host brought nothing.
-    pub(super) fn failed(&self, error: ScmError) -> SourceControlError {
+    pub(crate) fn failed(&self, error: ScmError) -> SourceControlError {
         SourceControlError::Upstream { provider: self.provider, error }
     }
 }

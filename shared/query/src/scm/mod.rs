@@ -15,6 +15,7 @@ pub(crate) mod editing;
 mod error;
 mod files;
 mod host;
+mod issue;
 mod owners;
 mod range;
 mod requests;
@@ -25,13 +26,17 @@ pub use access::Access;
 pub use callboard_integrations::scm::{
     FileStatus, InvalidRepository, PageToken, Provider, Repository, RequestState, ScmError, is_branch, is_sha,
 };
+pub(crate) use commits::is_whole_sha;
 pub use commits::{Aggregate, CommitList, CommitsParams, RepositoryCommit, commits};
 pub use connection::{ConnectionTest, test_connection};
 pub use diff::{DiffFile, DiffPage, DiffParams, commit_diff};
 pub use error::{NotConfigured, SourceControlError};
 pub(crate) use files::texts_at;
+pub(crate) use host::Host;
 pub use host::has_repository;
+pub use issue::{NewIssue, new_issue};
 pub use owners::refresh_owners;
+pub(crate) use requests::open_request;
 pub use requests::{RequestItem, request_of};
 pub use since_green::{NoCommits, SinceGreenCommits, commits_since_green};
 pub use suspects::{

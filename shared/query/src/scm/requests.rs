@@ -74,6 +74,38 @@ impl RequestItem {
     }
 }
 
+/// Commit and branch of a run.
+pub(crate) type Place<'p> = (Option<&'p str>, Option<&'p str>);
+
+/// What to look for, in this order.
+fn queries(host: &Host, (commit, branch): Place<'_>) -> impl Iterator<Item = RequestQuery> {
+    // What is merged by now is in many requests' branches, and was made in one.
+    let branch = branch.filter(|name| is_branch(name) && host.default_branch.as_deref() != Some(*name));
+    let by_commit = commit.filter(|sha| is_whole_sha(sha)).map(|sha| RequestQuery::Commit(sha.to_owned()));
+    let by_branch = branch.map(|name| RequestQuery::Branch(name.to_owned()));
+    by_commit.into_iter().chain(by_branch)
+}
+
+/// The open request that a commit or, if there is none, a branch belongs to, as the code host knows it now.
+pub(crate) async fn open_request(
+    ctx: &Context,
+    host: &Host,
+    place: Place<'_>,
+    now: Timestamp,
+) -> Result<Option<RequestItem>, SourceControlError> {
+    for query in queries(host, place) {
+        let fetched = host.ask(ctx, now, |client| client.change_requests(&query, None)).await?;
+        let Fetched::Fresh { value, .. } = fetched else {
+            return Err(host.failed(ScmError::Failed { provider: host.provider, status: 304 }));
+        };
+        let open = value.into_iter().filter_map(RequestItem::new).find(RequestItem::is_open);
+        if open.is_some() {
+            return Ok(open);
+        }
+    }
+    Ok(None)
+}
+
 /// The request that a commit or, if there is none, a branch belongs to: an open
 /// one before others, then the one changed last.
 ///
@@ -83,15 +115,11 @@ pub async fn request_of(
     ctx: &Context,
     access: &Access<'_>,
     project: Authorized<ProjectId>,
-    (commit, branch): (Option<&str>, Option<&str>),
+    place: Place<'_>,
     now: Timestamp,
 ) -> Result<Option<RequestItem>, SourceControlError> {
     let host = Host::open(ctx, access, project, now).await?;
-    // What is merged by now is in many requests' branches, and was made in one.
-    let branch = branch.filter(|name| is_branch(name) && host.default_branch.as_deref() != Some(*name));
-    let by_commit = commit.filter(|sha| is_whole_sha(sha)).map(|sha| RequestQuery::Commit(sha.to_owned()));
-    let by_branch = branch.map(|name| RequestQuery::Branch(name.to_owned()));
-    for query in by_commit.into_iter().chain(by_branch) {
+    for query in queries(&host, place) {
         let found = listed(ctx, &host, &query, now).await?;
         let open = found.iter().find(|request| request.is_open()).cloned();
         if let Some(request) = open.or_else(|| found.into_iter().next()) {

@@ -93,6 +93,9 @@ statements! {
     DIAGNOSES = table!("diagnoses", "id");
     DIAGNOSIS_VOTES = table!("diagnosis_votes", "diagnosis_id, user_id");
     MODEL_USAGE = table!("model_usage", "day, provider, model, purpose");
+    FEEDBACK = table!("scm_feedback", "run_id, kind");
+    FEEDBACK_TARGETS = table!("scm_feedback_targets", "target");
+    FEEDBACK_LOG = table!("scm_feedback_log", "id");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -145,6 +148,9 @@ static TABLES: &[&Statement] = &[
     &DIAGNOSES,
     &DIAGNOSIS_VOTES,
     &MODEL_USAGE,
+    &FEEDBACK,
+    &FEEDBACK_TARGETS,
+    &FEEDBACK_LOG,
 ];
 
 /// Hides a project: nobody finds it, nothing is sent to it, and its name is

@@ -91,6 +91,8 @@ statements! {
         OR (kind = 'execution' AND target_id > $3 AND target_id <= $4)) RETURNING id, path";
     /// Results of gates of a run. PK
     DELETE_GATE_RESULTS = "DELETE FROM gate_results WHERE project_id = $1 AND run_id = $2";
+    /// What a run said at its code host. PK
+    DELETE_FEEDBACK = "DELETE FROM scm_feedback WHERE project_id = $1 AND run_id = $2";
     /// Events of a run. PK
     DELETE_FEED = "DELETE FROM run_feed WHERE project_id = $1 AND run_id = $2";
     /// Details of a run. PK
@@ -430,7 +432,14 @@ pub async fn delete_rest(
     }
     upload_tickets::revoke_of_run(session, project, id, receipt, now).await?;
     session.execute(&LEAVE_MARKERS, args![project, id]).await?;
-    let rest = [&DELETE_GATE_RESULTS, &DELETE_CLUSTER_RUNS, &DELETE_ENDPOINTS, &DELETE_FEED, &DELETE_DETAILS];
+    let rest = [
+        &DELETE_GATE_RESULTS,
+        &DELETE_FEEDBACK,
+        &DELETE_CLUSTER_RUNS,
+        &DELETE_ENDPOINTS,
+        &DELETE_FEED,
+        &DELETE_DETAILS,
+    ];
     for statement in rest {
         deleted += session.execute(statement, args![project, id]).await?;
     }

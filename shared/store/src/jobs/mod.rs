@@ -40,6 +40,8 @@ macro_rules! insert {
 statements! {
     /// A job, unless its key was used before, under the id that was taken last. ix: jobs_key
     INSERT = insert!("(SELECT next - 1 FROM id_counters WHERE kind = 'job')"), postgres insert!("nextval('ids_job')");
+    /// A job by its key. ix: jobs_key
+    ID_OF = "SELECT id FROM jobs WHERE key = $1";
     /// Keys in use. ix: jobs_key
     KNOWN_KEYS = "SELECT key FROM jobs WHERE key in_texts($1)";
     /// A job that no worker has seen. ix: jobs_key
@@ -99,6 +101,14 @@ async fn insert(
 ) -> Result<bool> {
     ids::take_next(session, Kind::Job, 1).await?;
     Ok(session.execute(&INSERT, args![key, kind, project, payload, run_after, now]).await? == 1)
+}
+
+/// The job of a key.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn id_of(session: &mut Session, key: &str) -> Result<Option<i64>> {
+    session.first(&ID_OF, args![key]).await?.map(|row| row.reader().int()).transpose()
 }
 
 /// Writes a payload as its row holds it.

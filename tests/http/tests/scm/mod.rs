@@ -1,4 +1,4 @@
-//! Commits and diffs of a project's repository, read from a code host that
+//! Commits, diffs, comments and statuses of a project's repository, at a code host that
 //! speaks the APIs of all four providers about one real git repository.
 
 mod caching;
@@ -6,6 +6,8 @@ mod clients;
 mod commits;
 mod diffs;
 mod failures;
+mod feedback;
+mod feedback_order;
 mod owners;
 mod requests;
 mod settings;

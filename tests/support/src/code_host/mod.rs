@@ -1,11 +1,12 @@
 //! A code host that speaks the APIs of all four providers about one real git
-//! repository. It checks tokens, records requests, and fails on
-//! demand.
+//! repository. It checks tokens, takes comments and statuses, records requests, and fails on demand.
 
 mod dialects;
+mod feedback;
 mod git;
 mod pulls;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,13 +18,14 @@ use axum::response::Response;
 use base64ct::{Base64, Encoding};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, ETAG, HeaderName, IF_NONE_MATCH, LINK, LOCATION};
-use http::{HeaderMap, StatusCode, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use url::form_urlencoded;
 
+pub use feedback::{HostComment, HostStatus};
 pub use git::GitRepository;
 pub use pulls::{PullRequest, RequestState};
 
@@ -105,6 +107,8 @@ pub enum Fault {
     Floods(usize),
     /// Redirects to another address.
     RedirectsTo(String),
+    /// Does what it is asked to, and ends the connection without an answer.
+    Cuts,
 }
 
 /// A request that reached the code host.
@@ -112,6 +116,10 @@ pub enum Fault {
 pub struct Recorded {
     /// The API that was spoken.
     pub dialect: Dialect,
+    /// Method.
+    pub method: Method,
+    /// JSON that was sent; null without any.
+    pub body: Value,
     /// Path below the repository as it was sent, still encoded.
     pub path: String,
     /// Query parameters, decoded.
@@ -135,7 +143,13 @@ struct Known {
     pulls: Vec<PullRequest>,
     token: String,
     fault: Option<Fault>,
+    /// What happens to the next writes, one each.
+    write_faults: VecDeque<Option<Fault>>,
     requests: Vec<Recorded>,
+    comments: Vec<HostComment>,
+    /// Counts them; ids are never used again.
+    last_comment: u64,
+    statuses: Vec<HostStatus>,
 }
 
 /// A running code host. Dropping it stops it.
@@ -202,7 +216,11 @@ impl CodeHost {
             pulls: Vec::new(),
             token: TOKEN.to_owned(),
             fault: None,
+            write_faults: VecDeque::new(),
             requests: Vec::new(),
+            comments: Vec::new(),
+            last_comment: 0,
+            statuses: Vec::new(),
         };
         let known = Arc::new(Mutex::new(known));
         let router = Router::new().fallback(receive).with_state(Arc::clone(&known));
@@ -258,6 +276,33 @@ impl CodeHost {
         self.lock().fault = fault;
     }
 
+    /// What happens to the next comments and statuses, one each; `None` answers.
+    pub fn plan_writes(&self, faults: impl IntoIterator<Item = Option<Fault>>) {
+        self.lock().write_faults = faults.into_iter().collect();
+    }
+
+    /// The comments on a request, oldest first.
+    #[must_use]
+    pub fn comments(&self, request: u64) -> Vec<HostComment> {
+        self.lock().comments.iter().filter(|comment| comment.request == request).cloned().collect()
+    }
+
+    /// Adds a comment of somebody else.
+    pub fn add_comment(&self, request: u64, body: &str) {
+        self.lock().add_comment(request, body);
+    }
+
+    /// Deletes all comments on a request.
+    pub fn delete_comments(&self, request: u64) {
+        self.lock().comments.retain(|comment| comment.request != request);
+    }
+
+    /// The statuses that were set of a commit, oldest first.
+    #[must_use]
+    pub fn statuses(&self, sha: &str) -> Vec<HostStatus> {
+        self.lock().statuses.iter().filter(|status| status.sha == sha).cloned().collect()
+    }
+
     /// What was asked since the last call.
     #[must_use]
     pub fn take_requests(&self) -> Vec<Recorded> {
@@ -273,8 +318,15 @@ fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn receive(State(known): State<Arc<Mutex<Known>>>, uri: Uri, headers: HeaderMap) -> Response {
-    let answered = tokio::task::spawn_blocking(move || answer(&mut lock(&known), &uri, &headers)).await;
+async fn receive(
+    State(known): State<Arc<Mutex<Known>>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let asked = move || answer(&mut lock(&known), method, &uri, &headers, &body);
+    let answered = tokio::task::spawn_blocking(asked).await;
     answered.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, Body::empty()))
 }
 
@@ -284,7 +336,7 @@ fn plain(status: StatusCode, body: Body) -> Response {
     response
 }
 
-fn answer(known: &mut Known, uri: &Uri, headers: &HeaderMap) -> Response {
+fn answer(known: &mut Known, method: Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Response {
     let Some(dialect) = Dialect::of_path(uri.path()) else {
         return plain(StatusCode::NOT_FOUND, Body::from("no API is here"));
     };
@@ -293,12 +345,18 @@ fn answer(known: &mut Known, uri: &Uri, headers: &HeaderMap) -> Response {
     let path = uri.path().strip_prefix(dialect.root());
     let recorded = Recorded {
         dialect,
+        method,
+        body: serde_json::from_slice(body).unwrap_or_default(),
         path: path.unwrap_or(uri.path()).to_owned(),
         query,
         is_conditional: headers.contains_key(IF_NONE_MATCH),
     };
     known.requests.push(recorded.clone());
-    match &known.fault {
+    let is_write = recorded.method != Method::GET;
+    let planned = if is_write { known.write_faults.pop_front().flatten() } else { None };
+    let fault = planned.or_else(|| known.fault.clone());
+    let cuts = matches!(fault, Some(Fault::Cuts));
+    match &fault {
         Some(Fault::Answers(status, more, body)) => {
             let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let mut response = plain(status, Body::from(body.clone()));
@@ -317,13 +375,20 @@ fn answer(known: &mut Known, uri: &Uri, headers: &HeaderMap) -> Response {
             }
             return response;
         }
-        None => {}
+        Some(Fault::Cuts) | None => {}
     }
     if !dialect.admits(headers, &known.token) {
         return plain(StatusCode::UNAUTHORIZED, Body::from(r#"{"message":"Bad credentials"}"#));
     }
     if path.is_none() {
         return plain(StatusCode::NOT_FOUND, Body::from(r#"{"message":"Not Found"}"#));
+    }
+    if let Some(reply) = feedback::reply(known, &recorded) {
+        if cuts {
+            let cut = futures::stream::iter([Err::<Bytes, _>(std::io::Error::other("cut"))]);
+            return plain(reply.status, Body::from_stream(cut));
+        }
+        return finish(reply, uri, headers);
     }
     let reply = dialects::reply(&known.repository, &known.pulls, &recorded)
         .unwrap_or_else(|| Reply::error(StatusCode::NOT_FOUND));

@@ -26,6 +26,7 @@ use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, LastFailure, 
 use callboard_query::failures::{self, FixPlan, RankedLocator};
 use callboard_query::links::Hook;
 use callboard_query::resolve;
+use callboard_query::scm::{self, NewIssue};
 use callboard_query::shapes::{ClusterBrief, ClusterDetail, ExecutionWithRun};
 use serde::Serialize;
 
@@ -135,6 +136,8 @@ struct ClusterPage {
     is_filtered: bool,
     pager: Pager,
     links: LinkPanel,
+    /// Where an issue about it is begun.
+    new_issue: Option<NewIssue>,
     /// A file of its failures.
     export: ExportMenu,
     /// Whether the reader may decide about it.
@@ -214,6 +217,7 @@ pub(crate) async fn cluster(
         occurrences: found.items,
         is_filtered: asked.branch.is_some(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
+        new_issue: scm::new_issue(&visit.ctx, project, &cluster).await?,
         export: ExportMenu::of(ExportKind::Cluster, id.get()).only(asked.branch.clone(), None),
         links: LinkPanel::of(&visit, project, hook).await?,
         assignee: cluster

@@ -2,6 +2,7 @@
 //! log have pages of their own, and so has each project.
 
 mod diagnosis;
+mod feedback;
 mod flakiness;
 mod instance;
 mod notifications;
@@ -15,6 +16,7 @@ mod tags;
 mod timeouts;
 
 pub(crate) use diagnosis::diagnosis;
+pub(crate) use feedback::feedback;
 pub(crate) use flakiness::flakiness;
 pub(crate) use instance::instance;
 pub(crate) use notifications::{deliveries, notifications};

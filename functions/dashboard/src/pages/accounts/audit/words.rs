@@ -117,6 +117,7 @@ const fn done(action: AuditAction) -> (&'static str, &'static str) {
         AuditAction::CleanedUp => ("Deleted old runs", ""),
         AuditAction::ChannelUnsubscribed => ("Unsubscribed from", ""),
         AuditAction::DeliveryRepeated => ("Sent a message again", "through"),
+        AuditAction::FeedbackRepeated => ("Posted comment and status again of", ""),
         AuditAction::DeletionRestored => ("Restored a deletion", ""),
         AuditAction::UserCreated
         | AuditAction::KeyCreated
