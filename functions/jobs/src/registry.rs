@@ -60,6 +60,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(notifications::send_notification),
         Kind::every(MINUTE, notifications::send_held_notifications),
         Kind::every(HOUR, notifications::purge_deliveries),
+        Kind::every(MINUTE * 15, notifications::check_quotas),
         Kind::every(MINUTE, runs::purge_feeds),
         Kind::every(MINUTE, runs::end_quarantines),
         Kind::every(HOUR, runs::re_fingerprint),

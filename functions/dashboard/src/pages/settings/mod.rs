@@ -4,6 +4,7 @@
 mod diagnosis;
 mod flakiness;
 mod instance;
+mod mail;
 mod notifications;
 mod numbers;
 mod project_list;
@@ -17,7 +18,8 @@ mod timeouts;
 pub(crate) use diagnosis::diagnosis;
 pub(crate) use flakiness::flakiness;
 pub(crate) use instance::instance;
-pub(crate) use notifications::{deliveries, notifications};
+pub(crate) use mail::mail;
+pub(crate) use notifications::{deliveries, event_label, notifications};
 pub(crate) use projects::projects;
 pub(crate) use retention::retention;
 pub(crate) use source_control::source_control;
