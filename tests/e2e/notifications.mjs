@@ -1,26 +1,29 @@
 /**
  * From an empty settings page to a message about a branch that went red, in real Chromium and with
  * a real recipient. Needs `CALLBOARD_URL` of a service that holds nothing yet, asks nobody to sign
- * in, can store secrets and may reach 127.0.0.1; `CHROMIUM_PATH` when Chromium is not at
- * /usr/bin/chromium.
+ * in, can store secrets and may reach 127.0.0.1; or, for the bell in the header,
+ * `CALLBOARD_ACCOUNTS_URL` of a service with authentication on and without accounts.
+ * `CHROMIUM_PATH` when Chromium is not at /usr/bin/chromium.
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { chromium } from '@playwright/test';
+import { firstAdministrator } from './support/first-administrator.mjs';
 import { THEMES, WIDTHS, complaintsAbout } from './support/look.mjs';
 import { getJson, serviceUrl } from './support/service.mjs';
 
-if (!serviceUrl) {
-  throw new Error('CALLBOARD_URL must name the running service, for instance CALLBOARD_URL=http://127.0.0.1:3000');
+const accountsUrl = process.env.CALLBOARD_ACCOUNTS_URL;
+if (!serviceUrl && !accountsUrl) {
+  throw new Error('CALLBOARD_URL or CALLBOARD_ACCOUNTS_URL must name the running service, for instance CALLBOARD_URL=http://127.0.0.1:3000');
 }
 
-const at = (path) => new URL(path, serviceUrl).href;
+const at = (path) => new URL(path, serviceUrl ?? accountsUrl).href;
 const LONGEST_WAIT_MS = 60_000;
 
 /** A finished full run of one test on main. */
-async function sendRun(status, minutesAgo) {
+async function sendRun(status, minutesAgo, headers = {}) {
   const body = {
     projectName: 'shop', status, startTime: new Date(Date.now() - minutesAgo * 60_000).toISOString(), duration: 1_000,
     branch: 'main', isFullRun: true, metadata: { scm: { defaultBranch: 'main' } },
@@ -30,13 +33,112 @@ async function sendRun(status, minutesAgo) {
     }],
   };
   const answer = await fetch(at('/api/test-runs/submit'), {
-    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+    method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body),
   });
   assert.equal(answer.status, 200, await answer.clone().text());
   return answer.json();
 }
 
-describe('notifications', { concurrency: false }, () => {
+/** Looks at a page as it stands on a wide screen and on a phone, in both themes. */
+async function inspected(page, name) {
+  const found = [];
+  for (const width of Object.values(WIDTHS)) {
+    for (const colorScheme of THEMES) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      found.push(...(await complaintsAbout(page, `${name}, ${colorScheme} at ${width} px`)));
+      if (process.env.CALLBOARD_PICTURES) {
+        await page.screenshot({ path: `${process.env.CALLBOARD_PICTURES}/${name.replaceAll(' ', '-')}-${width}-${colorScheme}.png` });
+      }
+    }
+  }
+  await page.setViewportSize({ width: WIDTHS.desktop, height: 900 });
+  assert.deepEqual(found.filter((complaint) => !complaint.includes(' jumps: ')), []);
+}
+
+const launched = () => chromium.launch({
+  executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+});
+
+describe('the bell', { concurrency: false, skip: !accountsUrl }, () => {
+  let browser;
+  let page;
+  let headers;
+  const complaints = [];
+
+  before(async () => {
+    const { cookie, apiKey } = await firstAdministrator(accountsUrl);
+    headers = { authorization: `Bearer ${apiKey}` };
+    browser = await launched();
+    const context = await browser.newContext({ viewport: { width: WIDTHS.desktop, height: 900 }, reducedMotion: 'reduce' });
+    await context.addCookies([{ ...cookie, url: accountsUrl }]);
+    page = await context.newPage();
+    page.on('pageerror', (error) => complaints.push(error.message));
+  });
+
+  after(async () => {
+    await browser?.close();
+    assert.deepEqual(complaints, []);
+  });
+
+  test('Notify me on a project rings the bell of an open page, and asks for no permission', async () => {
+    const { projectId } = await sendRun('passed', 9, headers);
+    await page.goto(at(`/projects/${projectId}`));
+    const button = page.getByRole('button', { name: 'Notify me' });
+    assert.equal(await button.getAttribute('aria-pressed'), 'false');
+    await button.click();
+    await page.getByText('You are notified from now on.').waitFor();
+    assert.equal(await button.getAttribute('aria-pressed'), 'true');
+    await page.goto(at('/settings'));
+    await page.getByRole('link', { name: 'Notifications', exact: true }).first().waitFor();
+    await sendRun('failed', 8, headers);
+    await page.getByRole('link', { name: /^Notifications, \d+ unread$/ }).waitFor({ timeout: LONGEST_WAIT_MS });
+    assert.equal(await page.evaluate(() => Notification.permission), 'default');
+    await page.getByRole('link', { name: /^Notifications, \d+ unread$/ }).click();
+    await page.getByRole('heading', { level: 1, name: 'Notifications' }).waitFor();
+    await page.getByRole('link', { name: /main is red since run/ }).waitFor();
+    await inspected(page, 'a list of notifications');
+    await page.getByRole('link', { name: /main is red since run/ }).click();
+    await page.waitForURL(/\/test-runs\/\d+$/);
+    await inspected(page, 'a run under the bell');
+  });
+
+  test('what arrives while the list is open appears in it, and all can be marked as read', async () => {
+    await page.goto(at('/notifications'));
+    await sendRun('passed', 7, headers);
+    await page.getByRole('link', { name: /main is green again/ }).waitFor({ timeout: LONGEST_WAIT_MS });
+    await page.getByRole('button', { name: 'Mark all as read' }).click();
+    await page.getByText('Marked as read.').waitFor();
+    await page.locator('[data-bell][aria-label="Notifications"]').waitFor();
+    await page.goto(at('/notifications?unread=true'));
+    await page.getByRole('heading', { name: 'Nothing unread' }).waitFor();
+    await inspected(page, 'nothing unread');
+  });
+
+  test('the settings show what one is notified about', async () => {
+    await page.goto(at('/settings/notifications'));
+    await page.getByRole('row', { name: /Branch went red/ }).getByText('shop').waitFor();
+    await inspected(page, 'notifications of a person');
+    await page.goto(at('/settings/mail'));
+    await page.getByRole('heading', { level: 1, name: 'Mail' }).waitFor();
+    await inspected(page, 'a mail server');
+    await page.getByLabel('Host').fill('mail.example.org');
+    await page.getByLabel('Sender').fill('nobody');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText(/must be a mail address such as/).waitFor();
+  });
+
+  test('the same button ends the notifications', async () => {
+    const [project] = (await (await fetch(at('/api/projects'), { headers })).json()).items;
+    await page.goto(at(`/projects/${project.id}`));
+    await page.getByRole('button', { name: 'Notify me' }).click();
+    await page.getByText('You are no longer notified.').waitFor();
+    assert.deepEqual((await (await fetch(at('/api/subscriptions'), { headers })).json()).items, []);
+  });
+});
+
+describe('notifications', { concurrency: false, skip: !serviceUrl }, () => {
   let browser;
   let page;
   let server;
@@ -53,10 +155,7 @@ describe('notifications', { concurrency: false }, () => {
       });
     });
     await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-    browser = await chromium.launch({
-      executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-      args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-    });
+    browser = await launched();
     page = await (await browser.newContext({ viewport: { width: WIDTHS.desktop, height: 900 }, reducedMotion: 'reduce' })).newPage();
     page.on('pageerror', (error) => complaints.push(error.message));
   });
@@ -77,19 +176,7 @@ describe('notifications', { concurrency: false }, () => {
     }
   }
 
-  /** Looks at the page as it stands on a wide screen and on a phone, in both themes. */
-  async function inspect(name) {
-    const found = [];
-    for (const width of Object.values(WIDTHS)) {
-      for (const colorScheme of THEMES) {
-        await page.setViewportSize({ width, height: 900 });
-        await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-        found.push(...(await complaintsAbout(page, `${name}, ${colorScheme} at ${width} px`)));
-      }
-    }
-    await page.setViewportSize({ width: WIDTHS.desktop, height: 900 });
-    assert.deepEqual(found.filter((complaint) => !complaint.includes(' jumps: ')), []);
-  }
+  const inspect = (name) => inspected(page, name);
 
   test('a channel is added and tested', async () => {
     await page.goto(at('/settings/notifications'));

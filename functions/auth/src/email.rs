@@ -48,7 +48,7 @@ pub(crate) async fn send(
     let Some(unproven) = Unproven::of(state.store(), user).await? else {
         return Ok(Json(VerifyMailAnswer { success: true, already_verified: true }));
     };
-    if !mail::is_configured(state.config()) {
+    if !mail::is_configured(&*state.mail_config().await?) {
         return Err(AccountRefusal::SmtpNotConfigured.into());
     }
     state.limits().await?.check(VERIFY_MAIL, &user.get().to_be_bytes(), state.now()).await?;

@@ -46,6 +46,8 @@ pub(crate) enum Asset {
     Retention,
     /// A diagnosis that runs.
     Diagnosis,
+    /// The notifications of the reader.
+    Bell,
     /// Passwords that can be looked at.
     Password,
     /// The pages in front of the door.
@@ -87,6 +89,7 @@ const STYLES: &str = concat!(
     include_str!("../assets/styles/code.css"),
     include_str!("../assets/styles/evidence.css"),
     include_str!("../assets/styles/welcome.css"),
+    include_str!("../assets/styles/inbox.css"),
     include_str!("../assets/styles/forms.css"),
     include_str!("../assets/styles/entrance.css"),
     include_str!("../assets/styles/accounts.css"),
@@ -105,7 +108,7 @@ macro_rules! with_visible_text {
 }
 
 impl Asset {
-    const ALL: [Self; 23] = [
+    const ALL: [Self; 24] = [
         Self::Styles,
         Self::Theme,
         Self::Page,
@@ -121,6 +124,7 @@ impl Asset {
         Self::Save,
         Self::Retention,
         Self::Diagnosis,
+        Self::Bell,
         Self::Password,
         Self::Entrance,
         Self::Live,
@@ -148,6 +152,7 @@ impl Asset {
             Self::Save => ("save", "js"),
             Self::Retention => ("retention", "js"),
             Self::Diagnosis => ("diagnosis", "js"),
+            Self::Bell => ("bell", "js"),
             Self::Password => ("password", "js"),
             Self::Entrance => ("entrance", "js"),
             Self::Live => ("live", "js"),
@@ -176,6 +181,7 @@ impl Asset {
             | Self::Save
             | Self::Retention
             | Self::Diagnosis
+            | Self::Bell
             | Self::Password
             | Self::Entrance
             | Self::Live
@@ -203,6 +209,7 @@ impl Asset {
             Self::Save => include_str!("../assets/scripts/save.js"),
             Self::Retention => include_str!("../assets/scripts/retention.js"),
             Self::Diagnosis => include_str!("../assets/scripts/diagnosis.js"),
+            Self::Bell => with_visible_text!("shared-stream", "bell"),
             Self::Password => include_str!("../assets/scripts/password.js"),
             Self::Entrance => include_str!("../assets/scripts/entrance.js"),
             Self::Live => with_visible_text!("shared-stream", "live"),

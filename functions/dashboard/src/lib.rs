@@ -46,6 +46,8 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::UserKeysPage, pages::user_keys)
         .on(RouteId::AuditPage, pages::audit)
         .on(RouteId::TagsPage, pages::settings::tags)
+        .on(RouteId::MailPage, pages::settings::mail)
+        .on(RouteId::InboxPage, pages::inbox)
         .on(RouteId::NotificationsPage, pages::settings::notifications)
         .on(RouteId::DeliveriesPage, pages::settings::deliveries)
         .on(RouteId::StoragePage, pages::settings::storage)

@@ -3,10 +3,12 @@
 use callboard_auth::{Identity, Role};
 use callboard_domain::time::Timestamp;
 use callboard_http::ApiError;
+use callboard_query::notifications::{self, MOST_UNREAD, Unread, Watched};
 use callboard_query::projects::{self, MenuEntry};
 use callboard_query::shapes::ProjectRef;
 
 use crate::help::topic;
+use crate::components::NotifyButton;
 use crate::visit::Visit;
 
 /// Projects the rail names.
@@ -64,6 +66,26 @@ impl Viewer {
     }
 }
 
+/// The notifications of a person in the header.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bell {
+    /// How many are unread.
+    pub unread: Unread,
+    /// The event of the stream behind which more arrive.
+    pub after: i64,
+}
+
+impl Bell {
+    /// The number as it is shown.
+    pub(crate) fn shown(self) -> String {
+        if self.unread.count >= MOST_UNREAD {
+            format!("{}+", MOST_UNREAD - 1)
+        } else {
+            self.unread.count.to_string()
+        }
+    }
+}
+
 /// What `templates/shell.html` needs.
 #[derive(Debug)]
 pub(crate) struct Shell {
@@ -77,6 +99,10 @@ pub(crate) struct Shell {
     pub recent: Vec<MenuEntry>,
     /// Who is signed in.
     pub viewer: Option<Viewer>,
+    /// The notifications of that person.
+    pub bell: Option<Bell>,
+    /// Asks for notifications about what the page shows.
+    pub notify: Option<NotifyButton>,
     /// Whether this is a read-only demo.
     pub is_demo: bool,
     /// The moment relative times count from.
@@ -99,10 +125,18 @@ impl Shell {
     ) -> Result<Self, ApiError> {
         let recent = projects::menu(&visit.ctx, visit.scope(), None, RECENT_PROJECTS).await?.items;
         let viewer = Viewer::of(&visit.caller);
+        let bell = match visit.caller.user_id() {
+            Some(user) => {
+                let (unread, after) = notifications::bell(&visit.ctx, user, visit.scope()).await?;
+                Some(Bell { unread, after })
+            }
+            None => None,
+        };
         let is_open_despite_accounts = visit.is_open_despite_accounts;
         Ok(Self {
             recent,
             help: topic(&visit.address),
+            bell,
             is_open_despite_accounts,
             ..Self::bare(viewer, visit.is_demo, visit.now, section, title)
         })
@@ -137,6 +171,8 @@ impl Shell {
             crumbs: Vec::new(),
             recent: Vec::new(),
             viewer,
+            bell: None,
+            notify: None,
             is_demo,
             now,
             help: "/help",
@@ -148,6 +184,14 @@ impl Shell {
     pub(crate) fn project_name(&self) -> Option<&str> {
         let entry = self.recent.iter().find(|entry| self.section.is_project(&entry.reference.id));
         entry.map(|entry| entry.reference.shown())
+    }
+
+    /// Offers notifications about what the page shows.
+    ///
+    /// # Errors
+    /// When it cannot be read whether they are on.
+    pub(crate) async fn offering(self, visit: &Visit, watched: Watched) -> Result<Self, ApiError> {
+        Ok(Self { notify: NotifyButton::new(visit, watched).await?, ..self })
     }
 
     /// Adds a step that leads somewhere.

@@ -19,7 +19,7 @@ use crate::job::{JobContext, JobError, Outcome};
 /// Sends a link to set a new password, if an account may have one.
 pub(crate) async fn send_reset(ctx: JobContext, job: ResetMail) -> Result<Outcome<ResetMail>, JobError> {
     let state = ctx.state();
-    if !mail::is_configured(state.config()) {
+    if !mail::is_configured(&*state.mail_config().await?) {
         return Ok(Outcome::Done);
     }
     let Some(user) = mails::recipient_of_reset(ctx.store(), &job.address, ctx.now()).await? else {
@@ -43,7 +43,7 @@ pub(crate) async fn send_reset(ctx: JobContext, job: ResetMail) -> Result<Outcom
 
 /// Sends a link that proves an address, if it is still the account's.
 pub(crate) async fn send_verify(ctx: JobContext, job: VerifyMail) -> Result<Outcome<VerifyMail>, JobError> {
-    if !mail::is_configured(ctx.state().config()) {
+    if !mail::is_configured(&*ctx.state().mail_config().await?) {
         return Ok(Outcome::Done);
     }
     let Some(user) = mails::account(ctx.store(), UserId(job.user)).await? else { return Ok(Outcome::Done) };
@@ -63,7 +63,7 @@ pub(crate) async fn send_invitation(
     ctx: JobContext,
     job: InviteMail,
 ) -> Result<Outcome<InviteMail>, JobError> {
-    if !mail::is_configured(ctx.state().config()) {
+    if !mail::is_configured(&*ctx.state().mail_config().await?) {
         return Ok(Outcome::Done);
     }
     let due = invite_mail::due_mail(ctx.store(), InvitationId(job.invitation)).await?;
@@ -76,7 +76,7 @@ pub(crate) async fn send_invitation(
 
 /// Tells somebody what happened to their account.
 pub(crate) async fn send_notice(ctx: JobContext, job: NoticeMail) -> Result<Outcome<NoticeMail>, JobError> {
-    if ctx.state().config().mail.is_none() {
+    if ctx.state().mail_config().await?.mail.is_none() {
         return Ok(Outcome::Done);
     }
     let Some(user) = mails::account(ctx.store(), UserId(job.user)).await? else { return Ok(Outcome::Done) };
@@ -99,7 +99,8 @@ pub(crate) async fn send_notice(ctx: JobContext, job: NoticeMail) -> Result<Outc
 }
 
 async fn sent<P>(ctx: &JobContext, to: String, about: About) -> Result<Outcome<P>, JobError> {
-    match mail::send(ctx.state().config(), &Mail { to, about }, ctx.key(), ctx.now()).await {
+    let config = ctx.state().mail_config().await?;
+    match mail::send(&config, &Mail { to, about }, ctx.key(), ctx.now()).await {
         Ok(()) => Ok(Outcome::Done),
         Err(error) if error.is_final() => Err(JobError::final_(error.to_string())),
         Err(error) => Err(error.into()),

@@ -3,6 +3,7 @@
 use callboard_domain::notifications::ChannelKind;
 use callboard_integrations::{Failure, Notification, send};
 use callboard_query::notifications::{self, Outcome as Answer, SendNotification};
+use callboard_query::storage_quota;
 use callboard_store::jobs::Payload;
 use serde::{Deserialize, Serialize};
 
@@ -18,35 +19,53 @@ pub(crate) async fn send_notification(
     let Some(begun) = notifications::begin(&background, secrets, job.delivery, ctx.now()).await? else {
         return Ok(Outcome::Done);
     };
-    let config = ctx.state().config();
+    let config = ctx.state().mail_config().await?;
+    let final_failure = |error: &str| Answer {
+        status: None,
+        error: Some(error.to_owned()),
+        retry_after_ms: None,
+        is_final: true,
+    };
+    let (address, secret) = match (begun.config, begun.user) {
+        (Some(config), _) => (config.address, config.secret),
+        (None, Some(user)) => match notifications::confirmed_address(&background, user).await? {
+            Some(address) => (address, None),
+            None => {
+                let answer = final_failure("The account has no confirmed email address.");
+                notifications::finish(&background, begun.id, answer, ctx.now()).await?;
+                return Ok(Outcome::Done);
+            }
+        },
+        (None, None) => return Ok(Outcome::Done),
+    };
     // The setting or the account may have changed since the channel was created.
     if begun.kind == ChannelKind::Email
-        && config.mail.as_ref().is_some_and(|mail| !mail.allows(&begun.config.address))
-        && !notifications::is_confirmed_address(&background, &begun.config.address).await?
+        && !config.mails_to(&address)
+        && !notifications::is_confirmed_address(&background, &address).await?
     {
-        let error = "The address is no longer a confirmed one of an account, and SERVICE_MAIL_ALLOW does not name it.";
-        let answer =
-            Answer { status: None, error: Some(error.to_owned()), retry_after_ms: None, is_final: true };
+        let answer = final_failure(
+            "The address is no longer a confirmed one of an account, and SERVICE_MAIL_ALLOW does not name it.",
+        );
         notifications::finish(&background, begun.id, answer, ctx.now()).await?;
         return Ok(Outcome::Done);
     }
     let unsubscribe = match begun.kind {
-        ChannelKind::Email => {
-            Some(notifications::unsubscribe_token(secrets, begun.channel, &begun.config.address)?)
-        }
+        ChannelKind::Email => Some(notifications::unsubscribe_token(secrets, begun.channel, &address)?),
+        // Needs no key to be set up, so there may be none.
+        ChannelKind::PersonalEmail => notifications::unsubscribe_token(secrets, begun.channel, &address).ok(),
         _ => None,
     };
     let sent = Notification {
         kind: begun.kind,
-        address: &begun.config.address,
-        secret: begun.config.secret.as_deref(),
+        address: &address,
+        secret: secret.as_deref(),
         unsubscribe: unsubscribe.as_deref(),
         delivery: begun.id.get(),
         event: begun.event.as_str(),
         at: begun.at,
         message: &begun.message,
     };
-    let answer = match send(config, &sent, ctx.now()).await {
+    let answer = match send(&config, &sent, ctx.now()).await {
         Ok(status) => Answer { status, error: None, retry_after_ms: None, is_final: true },
         Err(Failure { status, reason, retry_after_ms, is_final }) => {
             tracing::info!(delivery = begun.id.get(), status, reason, "a notification did not arrive");
@@ -97,4 +116,18 @@ pub(crate) async fn purge_deliveries(
         }
     }
     Ok(Outcome::GoOn(job))
+}
+
+/// Storage is compared with its quotas.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct CheckQuotas {}
+
+impl Payload for CheckQuotas {
+    const KIND: &'static str = "check_quotas";
+}
+
+/// Reports which projects reached another share of their storage quota, and whether the instance did.
+pub(crate) async fn check_quotas(ctx: JobContext, _: CheckQuotas) -> Result<Outcome<CheckQuotas>, JobError> {
+    storage_quota::check(&ctx.state().background(), ctx.now()).await?;
+    Ok(Outcome::Done)
 }

@@ -62,6 +62,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::every(HOUR, notifications::purge_deliveries),
         Kind::new(feedback::post_feedback),
         Kind::every(HOUR, feedback::purge_feedback),
+        Kind::every(MINUTE * 15, notifications::check_quotas),
         Kind::every(MINUTE, runs::purge_feeds),
         Kind::every(MINUTE, runs::end_quarantines),
         Kind::every(HOUR, runs::re_fingerprint),

@@ -6,7 +6,7 @@ use callboard_ingest::{
     Checked, CompareBehind, CompareProject, Completion, FindHistories, JoinEvidence, JoinHistories,
     MoveExecutions, PoolTraces, Recompute, ReevaluateOutcomes, UnpackReport,
 };
-use callboard_query::{clusters, events, quarantine};
+use callboard_query::{clusters, events, quarantine, slower};
 use callboard_store::feed;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
@@ -22,6 +22,7 @@ const GLOBAL_FEED_MS: i64 = 24 * 60 * 60 * 1000;
 /// A run has ended: its numbers are checked.
 pub(crate) async fn completion(ctx: JobContext, job: Completion) -> Result<Outcome<Completion>, JobError> {
     if check(&ctx, job.project, job.run).await? {
+        slower::judge_durations(&ctx.state().background(), job.project, job.run, ctx.now()).await?;
         events::run_evaluated(&ctx.state().background(), job.project, job.run, ctx.now()).await?;
     }
     events::deliver(&ctx.state().background(), job.project, ctx.now()).await?;
@@ -30,7 +31,9 @@ pub(crate) async fn completion(ctx: JobContext, job: Completion) -> Result<Outco
 
 /// A run changed after its end: its numbers are checked.
 pub(crate) async fn recompute(ctx: JobContext, job: Recompute) -> Result<Outcome<Recompute>, JobError> {
-    check(&ctx, job.project, job.run).await?;
+    if check(&ctx, job.project, job.run).await? {
+        events::run_evaluated(&ctx.state().background(), job.project, job.run, ctx.now()).await?;
+    }
     events::deliver(&ctx.state().background(), job.project, ctx.now()).await?;
     Ok(Outcome::Done)
 }

@@ -11,7 +11,7 @@ use callboard_domain::ingest::{CaseRef, Warnings, attachment_metas, parse_object
 use callboard_http::extract::{Multipart, Part, Path, Pulse};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_ingest::{CaseFiles, FileKindHint, IncomingFile};
-use callboard_query::Context;
+use callboard_query::{Context, evidence_loss};
 use callboard_store::blobs::{self, StagedBlob};
 use callboard_store::{Reservation, StoreError};
 use futures::StreamExt as _;
@@ -96,6 +96,7 @@ pub(crate) async fn case_files(
             format!("{} attachments were ignored: the attempt has as many as it may have.", taken.surplus)
         });
     }
+    evidence_loss::report(&ctx, run, &found, state.now()).await?;
     Ok(Json(CaseFilesAnswer {
         success: true,
         test_runs_case_id: taken.execution.get(),

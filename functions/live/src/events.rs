@@ -8,6 +8,7 @@ use callboard_domain::status::RunStatus;
 use callboard_http::extract::{JsonBytes, JsonPayload, Path, Payload};
 use callboard_http::ingest_warnings::{WarningView, warnings};
 use callboard_http::{ApiError, AppState, Site};
+use callboard_query::evidence_loss;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -64,6 +65,7 @@ pub(crate) async fn run_events(
         Events::InMemory(body) => callboard_ingest::events(&ctx, run, *body, now).await?,
         Events::Stored(body) => callboard_ingest::stored_events(&ctx, run, *body, now).await?,
     };
+    evidence_loss::report(&ctx, run, &taken.warnings, now).await?;
     Ok(Json(EventsAnswer {
         success: true,
         processed: taken.processed,

@@ -14,6 +14,7 @@ use callboard_domain::time::Timestamp;
 use callboard_http::extract::{Caller, FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState, Site, StreamSlot};
 use callboard_query::feeds::{CatchUp, GlobalFeed, Message, RunFeed, RunReader};
+use callboard_query::notifications::{self, Unread};
 use callboard_query::{Context, QueryError, resolve};
 use futures::stream;
 use http::HeaderMap;
@@ -99,7 +100,8 @@ pub(crate) async fn run_stream(
 /// What happens to the runs of all projects in scope, as it happens.
 ///
 /// Server-sent events; the data of each is `{type, runId, projectId, status}`.
-/// `reset` says that events were lost and everything has to be fetched anew.
+/// `reset` says that events were lost and everything has to be fetched anew. People who are signed in also hear of their
+/// notifications: `{type: "notifications", unread, newest}`, when these numbers change.
 #[utoipa::path(
     get,
     path = "/api/stream",
@@ -118,7 +120,7 @@ pub(crate) async fn global_stream(
     let ctx = state.context(&site);
     let slot = state.open_stream(&caller, address.as_deref())?;
     let feed = GlobalFeed::after(resume.after(&headers));
-    Ok(answer(state, ctx, headers, Source::Global { caller, feed }, slot))
+    Ok(answer(state, ctx, headers, Source::Global { caller, feed, unread: None }, slot))
 }
 
 /// A reader is a person or key with access to the project, or the client of
@@ -146,7 +148,7 @@ async fn may_read(
 
 enum Source {
     Run { run: RunId, feed: Box<RunFeed> },
-    Global { caller: Caller, feed: GlobalFeed },
+    Global { caller: Caller, feed: GlobalFeed, unread: Option<Unread> },
 }
 
 /// A stream that is being read.
@@ -246,7 +248,18 @@ impl Reading {
                 self.may_end = found.may_end();
                 Ok(found.messages)
             }
-            Source::Global { caller, feed } => feed.next(&self.ctx, caller.scope()).await,
+            Source::Global { caller, feed, unread } => {
+                let mut messages = feed.next(&self.ctx, caller.scope()).await?;
+                if let Some(user) = caller.user_id() {
+                    let now = notifications::unread(&self.ctx, user, caller.scope()).await?;
+                    let before = unread.replace(now);
+                    // At first too: something may have arrived since the page was made.
+                    if before.unwrap_or_default() != now {
+                        messages.push(Message::about_unread(now));
+                    }
+                }
+                Ok(messages)
+            }
         }
     }
 

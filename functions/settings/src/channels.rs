@@ -15,7 +15,7 @@ use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_platform::mail;
 use callboard_query::accounts::refusal::AccountRefusal;
-use callboard_query::notifications::{self, Channel, ChannelConfig, ChannelEdit, Delivery};
+use callboard_query::notifications::{self, Channel, ChannelConfig, ChannelEdit, Delivery, NewChannel};
 use callboard_query::{Change, Context};
 use http::StatusCode;
 use serde::Serialize;
@@ -35,10 +35,14 @@ pub(crate) struct ChannelBody {
     /// What people call it, 1 to 80 characters.
     #[schema(example = "#releases")]
     name: Option<String>,
-    /// `webhook`, `slack`, `teams`, `discord` or `email`. It cannot be changed.
+    /// `webhook`, `slack`, `teams`, `discord`, `email`, `browser` (notifications in the header of the pages) or
+    /// `personal_email` (the confirmed address of one's account). It cannot be changed. Users have the last two only.
     #[schema(rename = "type", example = "slack")]
     kind: Option<String>,
-    /// Where to.
+    /// Whether it belongs to the instance, which takes an administrator; otherwise to the caller. Administrators create
+    /// channels of the instance unless they say otherwise, except of the types that people have.
+    is_global: Option<bool>,
+    /// Where to; none for `browser` and `personal_email`.
     config: Option<ChannelConfigBody>,
     /// Whether nothing is sent; `false` also forgets earlier failures.
     paused: Option<bool>,
@@ -67,7 +71,7 @@ fn address_field(kind: ChannelKind) -> &'static str {
     match kind {
         ChannelKind::Webhook => "config.url",
         ChannelKind::Email => "config.address",
-        ChannelKind::Slack | ChannelKind::Teams | ChannelKind::Discord => "config.webhookUrl",
+        _ => "config.webhookUrl",
     }
 }
 
@@ -78,7 +82,9 @@ async fn config(
     fields: &Fields,
     kind: ChannelKind,
 ) -> Result<(Option<String>, Change<String>), ApiError> {
-    let Some(config) = fields.object("config")?.into_value() else { return Ok((None, Change::Keep)) };
+    let Some(config) = fields.object("config")?.into_value().filter(|_| !kind.is_personal()) else {
+        return Ok((None, Change::Keep));
+    };
     let secret = config.line("secret", MAX_SECRET_CHARS)?;
     if kind != ChannelKind::Webhook && secret.value().is_some() {
         let text = format!("A channel of type {} has no secret; leave config.secret out.", kind.as_str());
@@ -100,27 +106,59 @@ async fn config(
 /// Fails unless notifications may be mailed to an address.
 async fn require_allowed(state: &AppState, ctx: &Context, address: &str) -> Result<(), ApiError> {
     judge_address(address).map_err(|refused| ApiError::invalid_field("address", refused.to_string()))?;
-    let Some(mail) = state.config().mail.as_ref().filter(|_| mail::is_configured(state.config())) else {
+    let config = state.mail_config().await?;
+    if !mail::is_configured(&config) {
         return Err(AccountRefusal::SmtpNotConfigured.into());
-    };
-    if mail.allows(address) || notifications::is_confirmed_address(ctx, address).await? {
+    }
+    if config.mails_to(address) || notifications::is_confirmed_address(ctx, address).await? {
         return Ok(());
     }
     let text = "Notifications are mailed only to confirmed addresses of accounts and to those that SERVICE_MAIL_ALLOW names.";
     Err(ApiError::new(StatusCode::BAD_REQUEST, "address_not_allowed", text))
 }
 
-/// Channels, oldest first.
+/// Fails unless the account of a person has a confirmed address that mail can be sent to.
+async fn require_own_address(state: &AppState, ctx: &Context, caller: &Caller) -> Result<(), ApiError> {
+    if !mail::is_configured(&*state.mail_config().await?) {
+        return Err(AccountRefusal::SmtpNotConfigured.into());
+    }
+    let address = match caller.user_id() {
+        Some(user) => notifications::confirmed_address(ctx, user).await?,
+        None => None,
+    };
+    if address.is_some() {
+        return Ok(());
+    }
+    let text = "Your account has no confirmed email address; add one on your account page and open the link that is mailed to it.";
+    Err(ApiError::new(StatusCode::BAD_REQUEST, "address_not_allowed", text))
+}
+
+/// Whether a new channel belongs to the instance.
+fn is_global(fields: &Fields, caller: &Caller, kind: ChannelKind) -> Result<bool, ApiError> {
+    let is_global = fields.flag("isGlobal")?;
+    let refused = |text: &str| Err(ApiError::invalid_field("isGlobal", text.to_owned()));
+    match is_global.unwrap_or_else(|| caller.is_administrator() && !kind.is_personal()) {
+        true if kind.is_personal() => refused("Channels of this type belong to people; leave isGlobal out."),
+        false if caller.user_id().is_none() => refused(
+            "While sign-in is off, channels belong to the instance; leave isGlobal out, and choose a type other than browser and personal_email.",
+        ),
+        is_global => Ok(is_global),
+    }
+}
+
+/// Channels of the instance and of the caller, oldest first.
 #[utoipa::path(get, path = "/api/channels", tag = "settings", operation_id = "list_channels", params(PageRequest),
     responses((status = 200, body = Page<Channel>)))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
+    caller: Caller,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<Channel>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListChannels, &())?;
     let after = cursors.decode(page.cursor.as_deref())?;
-    Ok(Json(cursors.page(notifications::list(&state.context(&site), after, page.rows()).await?)?))
+    let ctx = state.context(&site);
+    Ok(Json(cursors.page(notifications::list(&ctx, &caller, after, page.rows()).await?)?))
 }
 
 /// A channel was written.
@@ -132,10 +170,10 @@ pub(crate) struct ChannelWritten {
     channel: Channel,
 }
 
-/// Creates a channel.
+/// Creates a channel. Of the types that people have once, the present one is returned.
 ///
 /// # Errors
-/// 400 `missing_field`, `invalid_field`, `address_not_allowed`; 503
+/// 400 `missing_field`, `invalid_field`, `address_not_allowed`; 403 `insufficient_role`; 503
 /// `secret_key_not_configured`, `smtp_not_configured`.
 #[utoipa::path(post, path = "/api/channels", tag = "settings", operation_id = "create_channel", request_body = ChannelBody,
     responses(
@@ -150,19 +188,29 @@ pub(crate) async fn create(
     visit: Visit,
     fields: Fields,
 ) -> Result<Response, ApiError> {
-    fields.require(&["name", "type", "config"])?;
+    fields.require(&["type"])?;
     let missing = |name: &str| ApiError::missing_fields(&[name]);
-    let name = fields.line("name", MAX_NAME_CHARS)?.into_value().ok_or_else(|| missing("name"))?;
     let kind = fields.word("type", ChannelKind::WORDS, ChannelKind::parse)?.ok_or_else(|| missing("type"))?;
+    let is_global = is_global(&fields, &caller, kind)?;
+    if !kind.is_personal() {
+        fields.require(&["name", "config"])?;
+    }
+    let name = fields.line("name", MAX_NAME_CHARS)?.into_value();
+    let name = name.unwrap_or_else(|| notifications::own_name(kind).to_owned());
     let ctx = state.context(&site);
+    if kind == ChannelKind::PersonalEmail {
+        require_own_address(&state, &ctx, &caller).await?;
+    }
     let (address, secret) = config(&state, &ctx, &fields, kind).await?;
-    let address = address.ok_or_else(|| missing(address_field(kind)))?;
-    let config = ChannelConfig { address, secret: secret.into_value() };
-    let acting = visit.acting(&caller, state.now());
-    let secrets = state.stored_secrets();
+    let config = match (kind.is_personal(), address) {
+        (true, _) => None,
+        (false, Some(address)) => Some(ChannelConfig { address, secret: secret.into_value() }),
+        (false, None) => return Err(missing(address_field(kind))),
+    };
     let hourly_limit = fields.whole("hourlyLimit", HOURLY_LIMITS)?.into_value();
-    let name = name.trim().to_owned();
-    let channel = notifications::create(&ctx, acting, secrets, name, kind, config, hourly_limit).await?;
+    let new = NewChannel { name: name.trim().to_owned(), kind, config, hourly_limit, is_global };
+    let acting = visit.acting(&caller, state.now());
+    let channel = notifications::create(&ctx, acting, state.stored_secrets(), new).await?;
     Ok((StatusCode::CREATED, Json(ChannelWritten { success: true, channel })).into_response())
 }
 
@@ -189,7 +237,7 @@ pub(crate) async fn edit(
 ) -> Result<Json<ChannelWritten>, ApiError> {
     fields.require_any(&["name", "config", "paused", "hourlyLimit"])?;
     let ctx = state.context(&site);
-    let kind = notifications::channel(&ctx, id).await?.kind;
+    let kind = notifications::channel(&ctx, &caller, id).await?.kind;
     let (address, secret) = config(&state, &ctx, &fields, kind).await?;
     let wanted = ChannelEdit {
         name: fields.line("name", MAX_NAME_CHARS)?.into_value().map(|name| name.trim().to_owned()),
@@ -256,7 +304,7 @@ pub(crate) async fn test(
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeliveriesParams {
-    /// `pending`, `sending`, `sent`, `unknown`, `failed` or `parked`.
+    /// `pending`, `sending`, `sent`, `unknown`, `failed`, `parked` or `skipped`.
     #[param(value_type = Option<String>)]
     state: Option<DeliveryState>,
 }
@@ -277,14 +325,15 @@ impl FromQuery for DeliveriesParams {
 pub(crate) async fn deliveries(
     State(state): State<AppState>,
     site: Site,
+    caller: Caller,
     Path(id): Path<ChannelId>,
     Query(asked): Query<DeliveriesParams>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<Delivery>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListDeliveries, &(id, &asked))?;
     let before = cursors.decode(page.cursor.as_deref())?;
-    let found =
-        notifications::deliveries(&state.context(&site), id, asked.state, before, page.rows()).await?;
+    let ctx = state.context(&site);
+    let found = notifications::deliveries(&ctx, &caller, id, asked.state, before, page.rows()).await?;
     Ok(Json(cursors.page(found)?))
 }
 

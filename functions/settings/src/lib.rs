@@ -14,7 +14,10 @@ mod flakiness;
 mod links;
 mod markers;
 mod model;
+mod notifications;
+mod quota;
 mod retention;
+mod smtp;
 mod storage;
 mod subscriptions;
 mod tags;
@@ -54,6 +57,19 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::CreateSubscription, subscriptions::create)
         .on(RouteId::EditSubscription, subscriptions::edit)
         .on(RouteId::DeleteSubscription, subscriptions::delete)
+        .on(RouteId::ListNotifications, notifications::list)
+        .on(RouteId::ReadNotifications, notifications::read_all)
+        .on(RouteId::ReadNotification, notifications::read)
+        .on(RouteId::SmtpSettings, smtp::get)
+        .on(RouteId::EditSmtpSettings, smtp::edit)
+        .on(RouteId::PutSmtpSettings, smtp::edit)
+        .on(RouteId::TestSmtp, smtp::test)
+        .on(RouteId::InstanceQuota, quota::of_instance)
+        .on(RouteId::EditInstanceQuota, quota::edit_instance)
+        .on(RouteId::PutInstanceQuota, quota::edit_instance)
+        .on(RouteId::ProjectQuota, quota::of_project)
+        .on(RouteId::EditProjectQuota, quota::edit_project)
+        .on(RouteId::PutProjectQuota, quota::edit_project)
         .on(RouteId::Unsubscribe, unsubscribe::post)
         .on(RouteId::UnsubscribeLink, unsubscribe::get)
         .on(RouteId::ListLinks, links::list)
@@ -130,6 +146,16 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             subscriptions::create,
             subscriptions::edit,
             subscriptions::delete,
+            notifications::list,
+            notifications::read_all,
+            notifications::read,
+            smtp::get,
+            smtp::edit,
+            smtp::test,
+            quota::of_instance,
+            quota::edit_instance,
+            quota::of_project,
+            quota::edit_project,
             unsubscribe::post,
             unsubscribe::get,
             links::list,

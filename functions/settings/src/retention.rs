@@ -124,10 +124,10 @@ pub(crate) struct RetentionBody {
 pub(crate) struct LockedKey {
     /// The path of the key.
     #[schema(example = "runs.days")]
-    key: &'static str,
+    pub(crate) key: &'static str,
     /// The variable that sets it.
     #[schema(example = "SERVICE_RETENTION")]
-    variable: &'static str,
+    pub(crate) variable: &'static str,
 }
 
 /// A named policy.

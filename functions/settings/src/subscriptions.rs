@@ -28,12 +28,18 @@ const MAX_FILTER_CHARS: usize = 200;
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the body, which is read field by field")]
 pub(crate) struct SubscriptionBody {
-    /// Channel that gets the messages.
+    /// Channel that gets the messages; without one, the caller's notifications in the header of the pages.
     channel_id: Option<i64>,
     /// Only this project; null for all.
     project_id: Option<i64>,
+    /// Only this test case, and its project.
+    test_case_id: Option<i64>,
+    /// Only this failure cluster, and its project.
+    cluster_id: Option<i64>,
     /// Some of `run.finished`, `run.failed`, `run.failed.default_branch` (a branch went red), `run.recovered`,
-    /// `shard.missing`, `cluster.new`, `cluster.regressed`, `cluster.verified` and `quarantine.released`.
+    /// `shard.missing`, `cluster.new`, `cluster.regressed`, `cluster.verified`, `quarantine.released`, `test.failed` and
+    /// `test.fixed` (of one test case), `perf.regression`, `evidence.dropped`, `diagnosis.completed` and
+    /// `storage.quota`. Without a channel they can be left out.
     events: Option<Vec<String>>,
     /// Branches and environments.
     filters: Option<FiltersBody>,
@@ -99,6 +105,8 @@ fn edit_of(fields: &Fields) -> Result<SubscriptionEdit, ApiError> {
     Ok(SubscriptionEdit {
         channel: fields.id::<ChannelId>("channelId")?.into_value(),
         project: fields.id("projectId")?,
+        test_case: fields.id("testCaseId")?.into_value(),
+        cluster: fields.id("clusterId")?.into_value(),
         events: events(fields)?,
         branches,
         environments,
@@ -176,19 +184,21 @@ impl FromQuery for SubscriptionsParams {
     }
 }
 
-/// Subscriptions, oldest first.
+/// Subscriptions of the instance and of the caller, oldest first.
 #[utoipa::path(get, path = "/api/subscriptions", tag = "settings", operation_id = "list_subscriptions",
     params(SubscriptionsParams, PageRequest), responses((status = 200, body = Page<Subscription>)))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
+    caller: Caller,
     Query(asked): Query<SubscriptionsParams>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<Subscription>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListSubscriptions, &asked)?;
     let after = cursors.decode(page.cursor.as_deref())?;
     let ctx = state.context(&site);
-    Ok(Json(cursors.page(notifications::subscriptions(&ctx, asked.project, after, page.rows()).await?)?))
+    let found = notifications::subscriptions(&ctx, &caller, asked.project, after, page.rows()).await?;
+    Ok(Json(cursors.page(found)?))
 }
 
 /// A subscription was written.
@@ -202,9 +212,12 @@ pub(crate) struct SubscriptionWritten {
 
 /// Subscribes a channel to events.
 ///
+/// Without `channelId` the caller is notified in the header of the pages about a project, a test case or a failure
+/// cluster; asking for the same again returns the present subscription.
+///
 /// # Errors
-/// 400 `missing_field`, `invalid_field`; 404 `channel_not_found`,
-/// `project_not_found`.
+/// 400 `missing_field`, `no_fields`, `invalid_field`; 403 `insufficient_role`, `project_access_denied`; 404
+/// `channel_not_found`, `project_not_found`, `test_case_not_found`, `cluster_not_found`.
 #[utoipa::path(post, path = "/api/subscriptions", tag = "settings", operation_id = "create_subscription",
     request_body = SubscriptionBody,
     responses(
@@ -219,12 +232,14 @@ pub(crate) async fn create(
     visit: Visit,
     fields: Fields,
 ) -> Result<Response, ApiError> {
-    fields.require(&["channelId", "events"])?;
     let wanted = edit_of(&fields)?;
-    let channel = wanted.channel.ok_or_else(|| ApiError::missing_fields(&["channelId"]))?;
+    if wanted.channel.is_some() || caller.user_id().is_none() {
+        fields.require(&["channelId", "events"])?;
+    } else {
+        fields.require_any(&["projectId", "testCaseId", "clusterId", "events"])?;
+    }
     let acting = visit.acting(&caller, state.now());
-    let subscription =
-        notifications::create_subscription(&state.context(&site), acting, channel, wanted).await?;
+    let subscription = notifications::create_subscription(&state.context(&site), acting, wanted).await?;
     Ok((StatusCode::CREATED, Json(SubscriptionWritten { success: true, subscription })).into_response())
 }
 
@@ -251,6 +266,8 @@ pub(crate) async fn edit(
     fields.require_any(&[
         "channelId",
         "projectId",
+        "testCaseId",
+        "clusterId",
         "events",
         "filters",
         "mode",

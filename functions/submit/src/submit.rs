@@ -8,6 +8,7 @@ use callboard_domain::ingest::{
 use callboard_http::extract::{Caller, JsonPayload, Payload, Visit};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_ingest::{Entries, Submission};
+use callboard_query::evidence_loss;
 
 use crate::answer::SubmitAnswer;
 
@@ -60,6 +61,7 @@ pub(crate) async fn submit_run(
         callboard_ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
     let submission = Submission { fields, entries, held: Some(reservation), ..Submission::default() };
     let submitted = callboard_ingest::submit(&ctx, project, submission, now).await?;
+    evidence_loss::report(&ctx, submitted.run, &warnings, now).await?;
     Ok(Json(SubmitAnswer::of(&submitted, &warnings)))
 }
 

@@ -19,7 +19,7 @@ use callboard_http::{ApiError, AppState, Site};
 use callboard_ingest::{
     AtOnce, Entries, FileKindHint, IncomingFile, IncomingReport, NamedTrace, ReportOutcome, Submission,
 };
-use callboard_query::{Context, QueryError};
+use callboard_query::{Context, QueryError, evidence_loss};
 use callboard_store::Reservation;
 use serde_json::Value;
 
@@ -136,6 +136,7 @@ impl Taking {
             }
         };
         found.extend(more);
+        evidence_loss::report(&self.ctx, run, &found, self.began).await?;
         Ok(UploadAnswer {
             success: true,
             test_run_id: run.get(),

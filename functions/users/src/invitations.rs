@@ -62,7 +62,7 @@ async fn admitted(state: &AppState, caller: &Caller) -> Result<Delivery, ApiErro
             state.now(),
         )
         .await?;
-    Ok(if mail::is_configured(state.config()) { Delivery::Mail } else { Delivery::Link })
+    Ok(if mail::is_configured(&*state.mail_config().await?) { Delivery::Mail } else { Delivery::Link })
 }
 
 /// Invites somebody: makes an account that they choose the password of, within

@@ -68,6 +68,12 @@ pub enum AdministrationRule {
         "The stored API key belongs to the present base address; send roles.diagnosis.apiKey along with another baseUrl."
     )]
     ModelKeyOfAnotherAddress,
+    /// The host of the mail server changes, and its password stays.
+    #[error("The stored password belongs to the present host; send password along with another host.")]
+    MailPasswordOfAnotherHost,
+    /// The password of the mail server would cross the network unencrypted.
+    #[error("security must be tls or starttls when a password is set; otherwise it would be sent unencrypted.")]
+    MailPasswordExposed,
     /// A model lacks what it takes to call it.
     #[error("{field} is missing: a model takes a provider, a base address and a name.")]
     ModelIncomplete {
@@ -101,10 +107,13 @@ impl AdministrationRule {
             | Self::NeverRestorable
             | Self::RestoreTooLate
             | Self::ProjectIsDeleted => "not_restorable",
-            Self::TokenOfAnotherHost | Self::ModelKeyOfAnotherAddress | Self::ModelIncomplete { .. } => {
-                "missing_field"
+            Self::TokenOfAnotherHost
+            | Self::ModelKeyOfAnotherAddress
+            | Self::MailPasswordOfAnotherHost
+            | Self::ModelIncomplete { .. } => "missing_field",
+            Self::MailPasswordExposed | Self::NotConfirmed | Self::ProviderOfAnotherHost | Self::NoModel => {
+                "invalid_field"
             }
-            Self::NotConfirmed | Self::ProviderOfAnotherHost | Self::NoModel => "invalid_field",
         }
     }
 
@@ -118,6 +127,8 @@ impl AdministrationRule {
                 | Self::TokenOfAnotherHost
                 | Self::ProviderOfAnotherHost
                 | Self::ModelKeyOfAnotherAddress
+                | Self::MailPasswordOfAnotherHost
+                | Self::MailPasswordExposed
                 | Self::ModelIncomplete { .. }
                 | Self::NoModel
         )

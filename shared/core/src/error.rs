@@ -59,6 +59,8 @@ pub enum Entity {
     Subscription,
     /// A delivery of a notification.
     Delivery,
+    /// A notification of a person.
+    Notification,
     /// A join of two histories.
     HistoryJoin,
     /// A diagnosis of a failure cluster.
@@ -91,6 +93,7 @@ impl Entity {
             Self::Channel => "channel",
             Self::Subscription => "subscription",
             Self::Delivery => "delivery",
+            Self::Notification => "notification",
             Self::HistoryJoin => "history_join",
             Self::Diagnosis => "diagnosis",
         }
@@ -131,6 +134,7 @@ impl Entity {
             Self::Channel => "channel",
             Self::Subscription => "subscription",
             Self::Delivery => "delivery",
+            Self::Notification => "notification",
             Self::HistoryJoin => "join",
             Self::Diagnosis => "diagnosis",
         }

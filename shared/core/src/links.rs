@@ -45,6 +45,18 @@ impl Links {
         format!("{}/settings/source-control", self.origin)
     }
 
+    /// Page of a channel of notifications.
+    #[must_use]
+    pub fn channel(&self, id: i64) -> String {
+        format!("{}/settings/notifications/channels/{id}", self.origin)
+    }
+
+    /// Page of the storage of the instance.
+    #[must_use]
+    pub fn storage(&self) -> String {
+        format!("{}/settings/storage", self.origin)
+    }
+
     /// The first page.
     #[must_use]
     pub fn home(&self) -> String {

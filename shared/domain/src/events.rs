@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ClusterId, RunId, TestCaseId};
+use crate::ids::{ClusterId, DiagnosisId, RunId, TestCaseId};
 
 /// Something that happened in a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +93,44 @@ pub enum DomainEvent {
     QuarantineReleased {
         /// Test case.
         test_case: TestCaseId,
+    },
+    /// A test became slower for good.
+    #[serde(rename = "perf.regression")]
+    TestSlower {
+        /// Test case.
+        test_case: TestCaseId,
+        /// The run that completed the proof.
+        run: RunId,
+        /// Median of its passes before, ms.
+        before_ms: i64,
+        /// Median of its passes since, ms.
+        after_ms: i64,
+    },
+    /// A part of what a run sent was not stored.
+    #[serde(rename = "evidence.dropped")]
+    EvidenceDropped {
+        /// Run.
+        run: RunId,
+        /// Why, in one sentence.
+        reason: String,
+    },
+    /// A diagnosis of a failure cluster is there.
+    #[serde(rename = "diagnosis.completed")]
+    DiagnosisCompleted {
+        /// Diagnosis.
+        diagnosis: DiagnosisId,
+        /// Failure cluster.
+        cluster: ClusterId,
+    },
+    /// What a project keeps reached another share of its quota.
+    #[serde(rename = "storage.quota")]
+    StorageQuotaReached {
+        /// Percent: 80, 95 or 100.
+        level: i64,
+        /// Bytes it keeps.
+        used_bytes: i64,
+        /// Bytes of its quota.
+        quota_bytes: i64,
     },
 }
 

@@ -76,6 +76,26 @@ pub fn shifts(durations_ms: &[i64]) -> Vec<Shift> {
     }
 }
 
+/// Least change that is reported of a test by itself, as a share and ms.
+const NOTABLE_SHARE: f64 = 0.2;
+const NOTABLE_MS: i64 = 200;
+
+/// The lasting slowdown that the newest duration proves: the newest change, when it is one for the worse and was not
+/// there without that duration.
+#[must_use]
+pub fn newly_slower(durations_ms: &[i64]) -> Option<Shift> {
+    let is_slower = |shift: &Shift| shift.share() >= NOTABLE_SHARE && shift.after_ms - shift.before_ms >= NOTABLE_MS;
+    let (_, known) = durations_ms.split_last()?;
+    // Few get as far as the test: the newest ones have to be slower than what came before them.
+    let (earlier, newest) = known.split_at_checked(known.len().checked_sub(SIDE)?)?;
+    if earlier.len() < SIDE || median(newest) <= median(earlier) {
+        return None;
+    }
+    let shift = shifts(durations_ms).pop().filter(is_slower)?;
+    let was_known = shifts(known).iter().any(|old| is_slower(old) && old.at.abs_diff(shift.at) <= SIDE);
+    (!was_known).then_some(shift)
+}
+
 /// The samples on both sides of a boundary, up to its neighbours.
 fn segment(ends: &[usize], index: usize, count: usize) -> (usize, usize) {
     let from = index.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
@@ -182,6 +202,18 @@ mod tests {
             i64::try_from(state >> 33).unwrap_or(0) % 21 - 10
         };
         std::iter::repeat_with(next).take(count).map(|percent| level + level * percent / 100).collect()
+    }
+
+    #[test]
+    fn a_slowdown_is_proved_by_one_duration_and_only_once() {
+        let noise = |at: usize| i64::try_from(at * 7 % 13).unwrap();
+        let history: Vec<i64> =
+            (0..60).map(|at| if at < 30 { 1_000 + noise(at) } else { 2_000 + noise(at) }).collect();
+        let proofs: Vec<usize> = (1..=history.len()).filter(|n| newly_slower(&history[..*n]).is_some()).collect();
+        assert_eq!(proofs.len(), 1, "{proofs:?}");
+        assert!((34..=45).contains(&proofs[0]), "{proofs:?}");
+        let faster: Vec<i64> = history.iter().rev().copied().collect();
+        assert!((1..=faster.len()).all(|n| newly_slower(&faster[..n]).is_none()));
     }
 
     #[test]

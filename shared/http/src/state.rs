@@ -19,7 +19,7 @@ use callboard_query::accounts::enabling;
 use callboard_query::diagnoses::ModelAccess;
 use callboard_query::limits::Limits;
 use callboard_query::scm::Access;
-use callboard_query::{Context, Links, QueryError};
+use callboard_query::{Context, Links, QueryError, mail_settings};
 use callboard_store::{MemoryBudget, Store, StoreError, boxed};
 use http::HeaderMap;
 use tokio::sync::{OnceCell, watch};
@@ -177,6 +177,7 @@ impl AppState {
             retention: Arc::clone(&self.config.retention),
             retention_grace_ms: self.config.retention_grace_ms,
             deletion_grace_ms: self.config.deletion_grace_ms,
+            requires_sign_in: self.config.auth_enabled,
             write_coalescer: self.process.write_coalescer.clone(),
         }
     }
@@ -301,6 +302,21 @@ impl AppState {
     #[must_use]
     pub fn stored_secrets(&self) -> &StoredSecrets {
         &self.process.stored_secrets
+    }
+
+    /// The configuration with the mail server that is used: that of the environment, or else that of the settings.
+    ///
+    /// # Errors
+    /// [`QueryError::Store`].
+    pub async fn mail_config(&self) -> Result<Arc<Config>, QueryError> {
+        if self.config.mail.is_some() || self.config.demo {
+            return Ok(Arc::clone(&self.config));
+        }
+        let mail = mail_settings::effective(&self.store, self.stored_secrets(), &self.config).await?;
+        Ok(match mail {
+            Some(mail) => Arc::new(Config { mail: Some(mail), ..Config::clone(&self.config) }),
+            None => Arc::clone(&self.config),
+        })
     }
 
     /// What reading the repositories of projects takes.

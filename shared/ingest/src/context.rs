@@ -24,6 +24,8 @@ pub struct Context {
     pub retention_grace_ms: i64,
     /// How long what a person deletes can be restored, ms; 0 when it cannot.
     pub deletion_grace_ms: i64,
+    /// Whether callers have to sign in.
+    pub requires_sign_in: bool,
     /// What the requests of this process share that stream results.
     pub write_coalescer: WriteCoalescer,
 }

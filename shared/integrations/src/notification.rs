@@ -58,7 +58,11 @@ pub struct Failure {
 /// [`Failure`], with a sentence that never contains the address.
 pub async fn send(config: &Config, sent: &Notification<'_>, now: Timestamp) -> Result<Option<u16>, Failure> {
     let body = match sent.kind {
-        ChannelKind::Email => return send_mail(config, sent, now).await.map(|()| None),
+        ChannelKind::Email | ChannelKind::PersonalEmail => {
+            return send_mail(config, sent, now).await.map(|()| None);
+        }
+        // Arrives where it is stored.
+        ChannelKind::Browser => return Ok(None),
         ChannelKind::Slack => slack::body(sent.message),
         ChannelKind::Discord => discord::body(sent.message),
         ChannelKind::Teams => teams::body(sent.message),
@@ -76,23 +80,11 @@ async fn send_mail(config: &Config, sent: &Notification<'_>, now: Timestamp) -> 
     let key = format!("delivery:{}", sent.delivery);
     let mail =
         mail::NotificationMail { to: sent.address, message: sent.message, unsubscribe: sent.unsubscribe };
-    mail::send_notification(config, &mail, &key, now).await.map_err(|error| {
-        // What the server said may contain the address.
-        let reason = match &error {
-            MailError::NotConfigured => {
-                "No mail server is set up; an administrator can set SERVICE_SMTP_URL, SERVICE_MAIL_FROM and SERVICE_SITE_URL."
-            }
-            MailError::Recipient => "The mail address is not valid.",
-            MailError::Message(_) => "The mail could not be put together.",
-            MailError::Refused(_) => "The mail server refused the message.",
-            MailError::Later(_) => "The mail server could not be reached, or asked to try again later.",
-        };
-        Failure {
-            status: error.smtp_code(),
-            reason: reason.to_owned(),
-            retry_after_ms: None,
-            is_final: error.is_final(),
-        }
+    mail::send_notification(config, &mail, &key, now).await.map_err(|error: MailError| Failure {
+        status: error.smtp_code(),
+        reason: error.sentence().to_owned(),
+        retry_after_ms: None,
+        is_final: error.is_final(),
     })
 }
 

@@ -14,6 +14,7 @@ use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::outbox::{self, StoredEvent};
+use callboard_store::runs;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -92,12 +93,16 @@ pub(crate) async fn emit(
     Ok(())
 }
 
-/// Emits that a run is checked and compared.
+/// Emits that a run is checked and compared, for the first time or again. A run that goes on is not.
 ///
 /// # Errors
 /// [`QueryError::Store`].
 pub async fn run_evaluated(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
+    let row = runs::get(&mut session, project, run).await?;
+    if row.is_none_or(|row| !row.status.is_final()) {
+        return Ok(());
+    }
     outbox::append(&mut session, project, &[DomainEvent::RunEvaluated { run }], now).await?;
     Ok(session.commit().await?)
 }

@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::executions::show;
+use crate::notifications::Unread;
 use crate::runs::required_run;
 use crate::shapes::ExecutionItem;
 use crate::{Context, Result};
@@ -49,6 +50,13 @@ pub struct Message {
 }
 
 impl Message {
+    /// How many notifications of the reader are unread.
+    #[must_use]
+    pub fn about_unread(unread: Unread) -> Self {
+        let data = json!({ "type": "notifications", "unread": unread.count, "newest": unread.newest });
+        Self { id: None, data: data.to_string() }
+    }
+
     /// A number to go on after, and nothing else.
     const fn place(id: i64) -> Self {
         Self { id: Some(id), data: String::new() }

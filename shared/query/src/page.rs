@@ -11,6 +11,12 @@ pub struct Slice<T, K> {
     pub next: Option<K>,
 }
 
+impl<T, K> Default for Slice<T, K> {
+    fn default() -> Self {
+        Self { items: Vec::new(), next: None }
+    }
+}
+
 impl<T, K> Slice<T, K> {
     /// Makes a page of at most `limit` rows out of `limit + 1` fetched ones:
     /// the extra row only tells that there is more.

@@ -262,6 +262,7 @@ pub async fn rotate_secrets(store: &Store, secrets: &StoredSecrets) -> Result<Ro
     let others = [
         crate::notifications::rotate(store, secrets).await?,
         crate::diagnoses::rotate(store, secrets).await?,
+        crate::mail_settings::rotate(store, secrets).await?,
     ];
     for (found, resealed, unopened) in others {
         rotated.secrets += found;

@@ -130,7 +130,15 @@ pub async fn claim(session: &mut Session, key: &str, now: Timestamp) -> Result<b
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
 pub async fn value(db: &Db, key: &str) -> Result<Option<String>> {
-    db.read().await?.first(&VALUE_OF, args![key]).await?.map(|row| row.reader().text()).transpose()
+    value_in(&mut db.read().await?, key).await
+}
+
+/// A noted value, read in a transaction.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn value_in(session: &mut Session, key: &str) -> Result<Option<String>> {
+    session.first(&VALUE_OF, args![key]).await?.map(|row| row.reader().text()).transpose()
 }
 
 /// Notes a value; `false` when it was noted already.

@@ -62,7 +62,10 @@ const MODULES: &[&[&Statement]] = &[
     crate::notifications::channels::STATEMENTS,
     crate::notifications::deliveries::STATEMENTS,
     crate::notifications::held::STATEMENTS,
+    crate::notifications::inbox::STATEMENTS,
+    crate::notifications::quotas::STATEMENTS,
     crate::notifications::subscriptions::STATEMENTS,
+    crate::notifications::told::STATEMENTS,
     crate::outbox::STATEMENTS,
     crate::projects::STATEMENTS,
     crate::projects::edit::STATEMENTS,
@@ -143,6 +146,8 @@ type Shapes = fn(Backend) -> Vec<Filter>;
 /// Lists whose conditions are optional, each with what it can look like.
 const LISTS: &[(&str, Shapes)] = &[
     ("accounts::users", crate::accounts::users::shapes),
+    ("notifications::inbox", crate::notifications::inbox::shapes),
+    ("notifications::subscriptions", crate::notifications::subscriptions::shapes),
     ("audit", crate::audit::shapes),
     ("clusters::list", crate::clusters::list::shapes),
     ("clusters::reads", crate::clusters::reads::shapes),

@@ -23,6 +23,11 @@ fn minutes_later(service: &Service, minutes: i64) -> AppState {
     service.state().clone().with_clock(Clock::from_fn(move || at))
 }
 
+/// Does what is due some minutes from now.
+pub(crate) async fn worked_later(service: &Service, minutes: i64) {
+    worked(&minutes_later(service, minutes)).await;
+}
+
 /// What a clock in UTC shows some minutes from now.
 fn shown_in(service: &Service, minutes: i64) -> String {
     let now = service.state().now().millis() / MINUTE_MS;

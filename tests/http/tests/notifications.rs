@@ -19,7 +19,7 @@ use crate::builders::{attempt, run, with};
 use crate::comparison::submit;
 use crate::rows::settled;
 
-const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00123456789abcdeffedcba9876543210";
+pub(crate) const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00123456789abcdeffedcba9876543210";
 const SECRET: &str = "a-secret-of-the-webhook";
 
 /// A request that reached the recipient.
@@ -53,7 +53,11 @@ impl Recipient {
         recipient
     }
 
-    fn answers(&self, status: StatusCode) {
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(crate) fn answers(&self, status: StatusCode) {
         self.state.lock().expect("the state").1 = status;
     }
 

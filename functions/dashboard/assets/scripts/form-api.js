@@ -298,7 +298,8 @@ async function submit(form) {
     if (!response.ok) {
       refuse(form, response, answer);
       form.dispatchEvent(new CustomEvent('refused', { detail: response.status }));
-    } else if (form.dataset.shows) show(form, answer);
+    } else if (answer.success === false) say(form, answer.error, 'error');
+    else if (form.dataset.shows) show(form, answer);
     else if (form.dataset.done) {
       leave(form, answer);
       // Until the next page is there, another click sends nothing.

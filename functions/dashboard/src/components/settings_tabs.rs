@@ -20,6 +20,8 @@ pub(crate) enum SettingsTab {
     Tags,
     /// Channels and subscriptions.
     Notifications,
+    /// The mail server.
+    Mail,
     /// Repositories of projects.
     SourceControl,
     /// What is kept, and how much of it.
@@ -61,12 +63,8 @@ impl SettingsTabs {
             (SettingsTab::Users, "Users", "/settings/users", true),
             (SettingsTab::Projects, "Projects", "/settings/projects", visit.caller.is_administrator()),
             (SettingsTab::Tags, "Tags", "/settings/tags", visit.caller.is_administrator()),
-            (
-                SettingsTab::Notifications,
-                "Notifications",
-                "/settings/notifications",
-                visit.caller.is_administrator(),
-            ),
+            (SettingsTab::Notifications, "Notifications", "/settings/notifications", true),
+            (SettingsTab::Mail, "Mail", "/settings/mail", visit.caller.is_administrator()),
             (
                 SettingsTab::SourceControl,
                 "Source control",

@@ -14,6 +14,7 @@ use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::flakiness::{self, FlakyTest};
 use callboard_query::links::Hook;
+use callboard_query::notifications::Watched;
 use callboard_query::quarantine::{self, Quarantine};
 use callboard_query::shapes::{
     ExecutionWithRun, Facets, RunCounts, StabilityBucket, TestCaseDetail, TestCaseItem,
@@ -195,11 +196,12 @@ pub(crate) async fn test_case(
         None => visit.ever_counted(project, asked.count(&case.item), goes_on).await?,
         Some(_) => None,
     };
+    let watched = Watched { project, test_case: Some(id), cluster: None };
     let name = &case.item.title;
     let catalogue = format!("/projects/{}?tab=cases", case.project.id);
     let shell = Shell::in_project(&visit, &case.project, name).await?;
     answer(&TestCasePage {
-        shell: shell.under("Test cases", catalogue).here(name),
+        shell: shell.under("Test cases", catalogue).here(name).offering(&visit, watched).await?,
         tone: case.item.tone(),
         narrowing: asked.narrowing(&visit, &facets),
         is_narrowed: asked.branch.is_some() || asked.environment.is_some() || asked.browser.is_some(),

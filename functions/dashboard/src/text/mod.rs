@@ -19,6 +19,6 @@ pub(crate) use inline_code::InlineCode;
 pub(crate) use moments::{
     ahead, date_and_time, date_of, day_of, day_of_month, days_ago, lasting, months_of, relative,
 };
-pub(crate) use numbers::{column_percent, duration, grouped, long_duration, percent, points, size};
+pub(crate) use numbers::{blank_or, column_percent, duration, grouped, long_duration, percent, points, size};
 pub(crate) use paths::split_for_truncation;
 pub(crate) use roles::{permission, role, role_means};

@@ -77,6 +77,11 @@ pub(crate) fn points(delta: f64) -> String {
     format!("{sign}{}\u{a0}points", text.strip_suffix(".0").unwrap_or(&text))
 }
 
+/// A number for a field, empty where there is none.
+pub(crate) fn blank_or(number: &Option<i64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

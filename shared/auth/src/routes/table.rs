@@ -445,27 +445,33 @@ routes! {
     /// Deletes a tag.
     DeleteTag => delete("/api/tags/{id}").administrator();
     /// Channels of notifications.
-    ListChannels => get("/api/channels").administrator();
+    ListChannels => get("/api/channels");
     /// Creates a channel.
-    CreateChannel => post("/api/channels").administrator();
+    CreateChannel => post("/api/channels");
     /// Changes a channel.
-    EditChannel => patch("/api/channels/{id}").administrator();
+    EditChannel => patch("/api/channels/{id}");
     /// Deletes a channel with its subscriptions.
-    DeleteChannel => delete("/api/channels/{id}").administrator();
+    DeleteChannel => delete("/api/channels/{id}");
     /// Sends a test message to a channel.
-    TestChannel => post("/api/channels/{id}/test").administrator();
+    TestChannel => post("/api/channels/{id}/test");
     /// The delivery log of a channel.
-    ListDeliveries => get("/api/channels/{id}/deliveries").administrator();
+    ListDeliveries => get("/api/channels/{id}/deliveries");
     /// Sends a delivery again.
-    RetryDelivery => post("/api/deliveries/{id}/retry").administrator();
+    RetryDelivery => post("/api/deliveries/{id}/retry");
     /// Subscriptions to notifications.
-    ListSubscriptions => get("/api/subscriptions").administrator();
+    ListSubscriptions => get("/api/subscriptions").listed();
     /// Creates a subscription.
-    CreateSubscription => post("/api/subscriptions").administrator();
+    CreateSubscription => post("/api/subscriptions");
     /// Changes a subscription.
-    EditSubscription => patch("/api/subscriptions/{id}").administrator();
+    EditSubscription => patch("/api/subscriptions/{id}");
     /// Deletes a subscription.
-    DeleteSubscription => delete("/api/subscriptions/{id}").administrator();
+    DeleteSubscription => delete("/api/subscriptions/{id}");
+    /// Notifications of the caller.
+    ListNotifications => get("/api/notifications").listed();
+    /// Marks notifications of the caller as read, up to one of them.
+    ReadNotifications => post("/api/notifications/read");
+    /// Marks a notification of the caller as read.
+    ReadNotification => post("/api/notifications/{id}/read");
     /// Ends the mails of a channel with what one of them brought.
     Unsubscribe => post("/api/unsubscribe").public().body(ACCOUNT_BODY);
     /// Leads to the page that ends them.
@@ -516,6 +522,26 @@ routes! {
     PreviewRetention => post("/api/projects/{id}/retention/preview").administrator().in_project().changes_nothing();
     /// Undoes a change of a project's policy that is not in force yet.
     UndoProjectRetention => delete("/api/projects/{id}/retention/pending").administrator().in_project();
+    /// The mail server.
+    SmtpSettings => get("/api/settings/smtp").administrator();
+    /// Changes the mail server.
+    EditSmtpSettings => patch("/api/settings/smtp").administrator();
+    /// Changes the mail server, as `PATCH` does.
+    PutSmtpSettings => put("/api/settings/smtp").administrator();
+    /// Sends a mail that shows whether mail arrives.
+    TestSmtp => post("/api/settings/smtp/test").administrator();
+    /// The storage quota of the instance.
+    InstanceQuota => get("/api/settings/storage-quota").administrator();
+    /// Changes the storage quota of the instance.
+    EditInstanceQuota => patch("/api/settings/storage-quota").administrator();
+    /// Changes the storage quota of the instance, as `PATCH` does.
+    PutInstanceQuota => put("/api/settings/storage-quota").administrator();
+    /// The storage quota of a project.
+    ProjectQuota => get("/api/projects/{id}/storage-quota").administrator().in_project();
+    /// Changes the storage quota of a project.
+    EditProjectQuota => patch("/api/projects/{id}/storage-quota").administrator().in_project();
+    /// Changes the storage quota of a project, as `PATCH` does.
+    PutProjectQuota => put("/api/projects/{id}/storage-quota").administrator().in_project();
     /// By what tests are judged.
     InstanceFlakiness => get("/api/settings/flakiness").administrator();
     /// Changes by what tests are judged.
@@ -615,10 +641,14 @@ routes! {
     StoragePage => get("/settings/storage").administrator();
     /// How long things are kept.
     RetentionPage => get("/settings/retention").administrator();
+    /// The mail server.
+    MailPage => get("/settings/mail").administrator();
+    /// Notifications of the reader.
+    InboxPage => get("/notifications").listed();
     /// Channels and subscriptions of notifications.
-    NotificationsPage => get("/settings/notifications").administrator();
+    NotificationsPage => get("/settings/notifications");
     /// The delivery log of a channel.
-    DeliveriesPage => get("/settings/notifications/channels/{id}").administrator();
+    DeliveriesPage => get("/settings/notifications/channels/{id}");
     /// Tags of projects.
     TagsPage => get("/settings/tags").administrator();
     /// All projects with what was set for them.

@@ -22,6 +22,10 @@ words! {
         Discord = "discord",
         /// Mail to one address.
         Email = "email",
+        /// The notifications of a person in the header of the pages.
+        Browser = "browser",
+        /// Mail to the confirmed address of a person.
+        PersonalEmail = "personal_email",
     }
 }
 
@@ -30,6 +34,18 @@ impl ChannelKind {
     #[must_use]
     pub fn recognises_repeats(self) -> bool {
         self == Self::Webhook
+    }
+
+    /// Whether a person has one of it, which has no address of its own.
+    #[must_use]
+    pub const fn is_personal(self) -> bool {
+        matches!(self, Self::Browser | Self::PersonalEmail)
+    }
+
+    /// Whether it sends mail.
+    #[must_use]
+    pub const fn is_mail(self) -> bool {
+        matches!(self, Self::Email | Self::PersonalEmail)
     }
 
     /// Whether its address is one of a chat: with https, and without a secret of its own.
@@ -60,6 +76,22 @@ words! {
         ClusterVerified = "cluster.verified",
         /// A test left quarantine.
         QuarantineReleased = "quarantine.released",
+        /// A test began to fail; for subscriptions to that test.
+        TestFailed = "test.failed",
+        /// A test that failed passes again; for subscriptions to that test.
+        TestFixed = "test.fixed",
+        /// A test became slower for good.
+        TestSlower = "perf.regression",
+        /// Files or evidence of a run were not stored.
+        EvidenceDropped = "evidence.dropped",
+        /// A diagnosis of a failure is there.
+        DiagnosisCompleted = "diagnosis.completed",
+        /// A project or the instance comes near its storage quota.
+        StorageQuota = "storage.quota",
+        /// A late shard or a re-run changed an outcome that was sent.
+        RunRevised = "run.revised",
+        /// A channel paused after failures.
+        ChannelPaused = "channel.paused",
         /// Several messages in one.
         Summary = "summary",
         /// A test message that a person asked for.
@@ -68,10 +100,10 @@ words! {
 }
 
 impl NotificationEvent {
-    /// The words a subscription may contain: all but those of summaries and test messages.
+    /// The words a subscription may contain: all but the last four, which nobody has to ask for.
     #[must_use]
     pub fn subscribable() -> &'static [&'static str] {
-        &Self::WORDS[..Self::WORDS.len() - 2]
+        &Self::WORDS[..Self::WORDS.len() - 4]
     }
 }
 
@@ -90,12 +122,14 @@ words! {
         Failed = "failed",
         /// Its channel is paused.
         Parked = "parked",
+        /// Not sent: its project was deleted, or its recipient has no access any more.
+        Skipped = "skipped",
     }
 }
 
 /// A message, the same for every channel. Texts may come from tests and are
 /// never markup.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
     /// What is new, on one line.
@@ -116,6 +150,9 @@ pub struct Message {
     /// Status of that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// Tests of that run that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_tests: Option<i64>,
     /// Branch of that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
@@ -168,7 +205,7 @@ mod tests {
     #[test]
     fn nobody_subscribes_to_summaries_and_test_messages() {
         let words = NotificationEvent::subscribable();
-        assert!(!words.contains(&"test") && !words.contains(&"summary"));
+        assert!(!words.contains(&"test") && !words.contains(&"summary") && !words.contains(&"run.revised"));
         assert!(
             NotificationEvent::subscribable().iter().all(|word| NotificationEvent::parse(word).is_some())
         );

@@ -19,8 +19,6 @@ pub(crate) fn hostile() -> callboard_domain::notifications::Message {
         run_id: Some(55),
         status: Some("failed".to_owned()),
         branch: Some("main".to_owned()),
-        environment: None,
-        cluster_id: None,
-        test_case_id: None,
+        ..callboard_domain::notifications::Message::default()
     }
 }

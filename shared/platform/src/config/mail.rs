@@ -1,12 +1,14 @@
 //! Mail: the server it goes through, and whom it is from.
 
 use callboard_domain::account::email_key;
+use callboard_domain::smtp::SmtpSecurity;
 use lettre::message::Mailbox;
 use lettre::{AsyncSmtpTransport, Tokio1Executor};
 
 use super::Secret;
 use super::reader::Reader;
 use super::registry::{Kind, Value, Variable};
+use crate::egress::Allowed;
 
 /// `SERVICE_SMTP_URL`
 pub const SMTP_URL: Variable = Variable {
@@ -14,8 +16,8 @@ pub const SMTP_URL: Variable = Variable {
     kind: Kind::SecretAddress,
     default: Value::Unset,
     meaning: "Mail server: `smtps://user:password@host` for TLS from the start, `smtp://user:password@host:587?tls=required` for \
-              STARTTLS, `smtp://host:25` for neither. Special characters of the password are percent-encoded. Not set: no mail \
-              is sent.",
+              STARTTLS, `smtp://host:25` for neither. Special characters of the password are percent-encoded. Not set: the \
+              one of the settings is used.",
 };
 /// `SERVICE_MAIL_FROM`
 pub const MAIL_FROM: Variable = Variable {
@@ -35,27 +37,48 @@ pub const MAIL_ALLOW: Variable = Variable {
               `releases@example.org, example.com`.",
 };
 
+/// A mail server that administrators set.
+#[derive(Debug, Clone)]
+pub struct SetServer {
+    /// Host.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// How the connection is encrypted.
+    pub security: SmtpSecurity,
+    /// Name and password to sign in with.
+    pub sign_in: Option<(String, Secret)>,
+    /// Targets that the environment opens.
+    pub allowed: Allowed,
+}
+
+/// The mail server.
+#[derive(Debug, Clone)]
+pub enum MailServer {
+    /// As the environment names it: a URL that may hold a password.
+    Url(Secret),
+    /// As administrators set it.
+    Set(SetServer),
+}
+
 /// How mail is sent.
 #[derive(Debug, Clone)]
 pub struct MailConfig {
-    /// The mail server, as a URL that may hold a password.
-    pub smtp_url: Secret,
+    /// The mail server.
+    pub server: MailServer,
     /// Whom mails are from.
     pub from: Mailbox,
-    /// Addresses and domains that notifications may be mailed to, in lower case.
-    pub allowed: Vec<String>,
     /// Whether a password would cross a network unencrypted.
     pub is_password_exposed: bool,
 }
 
-impl MailConfig {
-    /// Whether notifications may be mailed to an address that belongs to no account.
-    #[must_use]
-    pub fn allows(&self, address: &str) -> bool {
-        let key = email_key(address);
-        let Some((_, domain)) = key.rsplit_once('@') else { return false };
-        self.allowed.iter().any(|entry| *entry == key || entry == domain)
-    }
+/// Whether notifications may be mailed to an address that belongs to no account; `allowed` are addresses and domains in
+/// lower case.
+#[must_use]
+pub fn allows(allowed: &[String], address: &str) -> bool {
+    let key = email_key(address);
+    let Some((_, domain)) = key.rsplit_once('@') else { return false };
+    allowed.iter().any(|entry| *entry == key || entry == domain)
 }
 
 /// The variables of this part, in the order of the table.
@@ -63,9 +86,13 @@ pub(super) fn variables() -> [Variable; 3] {
     [SMTP_URL, MAIL_FROM, MAIL_ALLOW]
 }
 
+/// Whom notifications may be mailed to.
+pub(super) fn read_allowed(reader: &Reader) -> Vec<String> {
+    reader.words(&MAIL_ALLOW).iter().map(|entry| email_key(entry)).collect()
+}
+
 pub(super) fn read(reader: &Reader) -> Option<MailConfig> {
     let (url, from) = (reader.optional_text(&SMTP_URL), reader.optional_text(&MAIL_FROM));
-    let allowed = reader.words(&MAIL_ALLOW).iter().map(|entry| email_key(entry)).collect();
     let from = match (&url, from) {
         (Some(_), None) => {
             reader.refuse(
@@ -99,7 +126,7 @@ pub(super) fn read(reader: &Reader) -> Option<MailConfig> {
         let is_encrypted = url.scheme() == "smtps" || url.query_pairs().any(|(name, _)| name == "tls");
         url.password().is_some() && !is_local && !is_encrypted
     });
-    Some(MailConfig { smtp_url: Secret::new(&url), from: from?, allowed, is_password_exposed })
+    Some(MailConfig { server: MailServer::Url(Secret::new(&url)), from: from?, is_password_exposed })
 }
 
 #[cfg(test)]
@@ -136,12 +163,12 @@ mod tests {
             ("SERVICE_MAIL_FROM", "tests@example.org"),
             ("SERVICE_MAIL_ALLOW", "Releases@example.org, example.com"),
         ]);
-        let mail = config.unwrap().mail.unwrap();
+        let config = config.unwrap();
         for address in ["releases@example.org", "RELEASES@EXAMPLE.ORG", "anybody@example.com"] {
-            assert!(mail.allows(address), "{address}");
+            assert!(config.mails_to(address), "{address}");
         }
         for address in ["ada@example.org", "ada@sub.example.com", "example.com", "ada@notexample.com", ""] {
-            assert!(!mail.allows(address), "{address}");
+            assert!(!config.mails_to(address), "{address}");
         }
     }
 

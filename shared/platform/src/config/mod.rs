@@ -21,7 +21,7 @@ use callboard_domain::run_life::Patience;
 use callboard_store::StoreConfig;
 
 use crate::egress::Allowed;
-use mail::MailConfig;
+pub use mail::{MailConfig, MailServer, SMTP_URL, SetServer};
 use oauth::OauthConfig;
 use reader::Reader;
 pub use reader::{ConfigError, ConfigErrors};
@@ -48,7 +48,9 @@ pub enum Platform {
 pub struct Secret(String);
 
 impl Secret {
-    fn new(text: &str) -> Self {
+    /// A text that logs do not show.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
@@ -123,6 +125,8 @@ pub struct Config {
     pub oauth: OauthConfig,
     /// How mail is sent, when it is.
     pub mail: Option<MailConfig>,
+    /// Addresses and domains that notifications may be mailed to, in lower case.
+    pub mail_allowed: Vec<String>,
     /// When cookies are marked for safe connections only.
     pub cookie_secure: SecureCookies,
     /// Keys of secrets in the database, the sealing one first; empty: none can
@@ -174,6 +178,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether notifications may be mailed to an address that belongs to no account.
+    #[must_use]
+    pub fn mails_to(&self, address: &str) -> bool {
+        mail::allows(&self.mail_allowed, address)
+    }
+
     /// Reads the environment of this process.
     ///
     /// # Errors
@@ -260,6 +270,7 @@ fn read(reader: &Reader) -> Config {
         auth_secrets: reader.secrets(&registry::AUTH_SECRET),
         oauth: oauth::read(reader),
         mail: mail::read(reader),
+        mail_allowed: mail::read_allowed(reader),
         cookie_secure: match reader.word(&registry::COOKIE_SECURE) {
             "always" => SecureCookies::Always,
             "never" => SecureCookies::Never,

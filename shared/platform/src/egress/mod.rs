@@ -18,7 +18,7 @@ use serde_json::Value;
 pub use admin_url::AdminUrl;
 pub use pagination::{Next, next_page};
 pub use targets::Allowed;
-pub use user_url::{Answer, Lookup, SystemLookup, UserUrl};
+pub use user_url::{Answer, Lookup, SystemLookup, UserUrl, reachable};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);

@@ -65,6 +65,24 @@ impl Resolve for Judged {
     }
 }
 
+/// An address behind a host and port that administrators set, of those that may be connected to.
+///
+/// # Errors
+/// [`EgressError::Refused`] when there are only others; [`EgressError::TooSlow`] when the name leads nowhere.
+pub async fn reachable(host: &str, port: u16, allowed: &Allowed) -> Result<IpAddr, EgressError> {
+    let is_opened = allowed.opens(&format!("http://{host}:{port}"));
+    let found = match host.parse::<IpAddr>() {
+        Ok(address) => vec![address],
+        Err(_) => {
+            let asked = SystemLookup.lookup(host.to_owned());
+            let found = tokio::time::timeout(super::CONNECT_TIMEOUT, asked).await;
+            found.map_err(|_| EgressError::TooSlow)?.map_err(|_| EgressError::TooSlow)?
+        }
+    };
+    let may_connect = |ip: &IpAddr| is_opened || is_open(*ip) || allowed.opens_address(*ip);
+    found.into_iter().find(may_connect).ok_or(EgressError::Refused)
+}
+
 /// What came back.
 #[derive(Debug, Clone)]
 pub struct Answer {

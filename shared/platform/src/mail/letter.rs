@@ -127,6 +127,14 @@ impl Letter {
         })
     }
 
+    /// The letter that shows whether mail arrives.
+    pub(super) fn test() -> Self {
+        Self {
+            subject: "Test message from Callboard".into(),
+            parts: vec![Part::Says("Mail from Callboard arrives at this address.".to_owned())],
+        }
+    }
+
     /// The letter of a notification. Links lead to the public address only.
     pub(super) fn notification(message: &Message, site: &Origin, unsubscribe: Option<&str>) -> Self {
         let headline = line(&message.headline, MAX_LINE_CHARS);
@@ -271,14 +279,7 @@ mod tests {
             headline: NASTY.to_owned(),
             facts: vec![NASTY.to_owned()],
             url: "https://elsewhere.example.org/test-runs/7".to_owned(),
-            project_id: None,
-            project_name: None,
-            run_id: None,
-            status: None,
-            branch: None,
-            environment: None,
-            cluster_id: None,
-            test_case_id: None,
+            ..Message::default()
         };
         let letter = Letter::notification(&message, &site(), Some("sun1.token"));
         assert!(!letter.subject().contains(['\r', '\n']), "{}", letter.subject());

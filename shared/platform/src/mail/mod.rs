@@ -3,6 +3,7 @@
 //! nor tells by its time whether a mail is sent.
 
 mod letter;
+mod server;
 
 use std::time::{Duration, SystemTime};
 
@@ -10,15 +11,12 @@ use callboard_domain::notifications::Message as Notification;
 use callboard_domain::time::Timestamp;
 use lettre::message::header::{Header, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart};
-use lettre::transport::smtp::extension::ClientId;
-use lettre::{Address, AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
+use lettre::{Address, AsyncTransport as _, Message};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::Config;
 use letter::Letter;
 
-/// How long the mail server may take for a step.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Refusals of a sender that has yet to authenticate, or with another password:
 /// the operator can mend them.
 const MENDABLE: [u16; 5] = [530, 534, 535, 538, 454];
@@ -103,12 +101,24 @@ pub const fn is_configured(config: &Config) -> bool {
     config.mail.is_some() && config.site_url.is_some()
 }
 
+/// Whether a text names a sender, such as `Callboard <tests@example.org>`.
+#[must_use]
+pub fn is_sender(text: &str) -> bool {
+    text.parse::<Mailbox>().is_ok()
+}
+
 /// Why a mail was not sent. Holds no value of the mail and no password.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
     /// There is no mail server, or no public address for its link.
     #[error("mail is not configured (SERVICE_SMTP_URL, SERVICE_MAIL_FROM, SERVICE_SITE_URL)")]
     NotConfigured,
+    /// The mail server of the settings is at an address that this service does not reach.
+    #[error("the mail server is at an address that is not reached from here")]
+    NotReached,
+    /// The name of the mail server leads nowhere.
+    #[error("the name of the mail server is not known")]
+    UnknownHost,
     /// The address of the recipient is none.
     #[error("the recipient has no valid mail address")]
     Recipient,
@@ -127,7 +137,37 @@ impl MailError {
     /// Whether another attempt cannot help.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        !matches!(self, Self::Later(_))
+        !matches!(self, Self::Later(_) | Self::UnknownHost)
+    }
+
+    /// One sentence for people. What the server said is left out: it may contain the address.
+    #[must_use]
+    pub fn sentence(&self) -> &'static str {
+        match self {
+            Self::NotConfigured => {
+                "No mail server is set up; an administrator can set one up in the settings, together with SERVICE_SITE_URL."
+            }
+            Self::NotReached => {
+                "The mail server is in a private network; SERVICE_EGRESS_ALLOW can allow its host."
+            }
+            Self::UnknownHost => "The host of the mail server cannot be found; check its name.",
+            Self::Recipient => "The mail address is not valid.",
+            Self::Message(_) => "The mail could not be put together.",
+            Self::Refused(error) | Self::Later(error) => match error.status().map(u16::from) {
+                Some(530 | 534 | 535 | 538 | 454) => {
+                    "The mail server did not accept the user name and password."
+                }
+                Some(550..=553) => "The mail server refused the sender or the recipient.",
+                Some(_) => "The mail server refused the message.",
+                None if error.is_tls() => {
+                    "No encrypted connection to the mail server could be made; check its port and encryption."
+                }
+                None if error.is_timeout() => {
+                    "The mail server did not answer in time; check its host and port."
+                }
+                None => "The mail server could not be reached; check its host and port.",
+            },
+        }
     }
 
     /// The reply code of the mail server, if it answered.
@@ -135,7 +175,11 @@ impl MailError {
     pub fn smtp_code(&self) -> Option<u16> {
         match self {
             Self::Refused(error) | Self::Later(error) => error.status().map(u16::from),
-            Self::NotConfigured | Self::Recipient | Self::Message(_) => None,
+            Self::NotConfigured
+            | Self::NotReached
+            | Self::UnknownHost
+            | Self::Recipient
+            | Self::Message(_) => None,
         }
     }
 }
@@ -149,6 +193,16 @@ pub async fn send(config: &Config, mail: &Mail, key: &str, now: Timestamp) -> Re
     let letter = Letter::about(&mail.about, config.site_url.as_ref()).ok_or(MailError::NotConfigured)?;
     let name = name_of(key, &letter);
     deliver(config, &mail.to, &letter, &name, None, now).await
+}
+
+/// Sends a mail that shows whether mail arrives. It holds no link, so that it needs no public address.
+///
+/// # Errors
+/// [`MailError`].
+pub async fn send_test(config: &Config, to: &str, now: Timestamp) -> Result<(), MailError> {
+    let letter = Letter::test();
+    let name = name_of(&format!("test:{}", now.millis()), &letter);
+    deliver(config, to, &letter, &name, None, now).await
 }
 
 /// A notification on its way to an address.
@@ -203,11 +257,8 @@ async fn deliver(
         message = message.header(ListUnsubscribe(unsubscribe)).header(ListUnsubscribePost);
     }
     let message = message.multipart(MultiPart::alternative_plain_html(letter.text(), letter.html()))?;
-    // An address was accepted at the start.
-    let url = settings.smtp_url.expose();
-    let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(|_| MailError::NotConfigured)?;
     let own_name = config.site_url.as_ref().map_or(domain, |site| site.host());
-    let server = server.timeout(Some(PATIENCE)).hello_name(ClientId::Domain(own_name.to_owned())).build();
+    let server = server::transport(&settings.server, own_name).await?;
     match server.send(message).await {
         Ok(_) => Ok(()),
         Err(error) => {

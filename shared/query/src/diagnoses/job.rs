@@ -11,6 +11,7 @@ use callboard_domain::diagnosis::{
     DiagnosisSettings, DiagnosisStatus, ModelAnswer, ModelSettings, PROMPT_VERSION, answer_schema,
     check_patch, parse_answer, patched_files,
 };
+use callboard_domain::events::DomainEvent;
 use callboard_domain::ids::{DiagnosisId, ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_integrations::model::{ModelError, ModelReply, ModelRequest, Turn};
@@ -26,7 +27,7 @@ use super::prompt::{ANSWER_NAME, context_hash, instructions, question};
 use super::settings::{self, ModelAccess};
 use super::shapes::Details;
 use crate::scm::{self, ClusterRange, SuspectsOf};
-use crate::{Context, QueryError, Result};
+use crate::{Context, QueryError, Result, events};
 
 /// Workers that may begin one: after that it is not the machine that fails.
 const MAX_STARTS: i64 = 5;
@@ -453,7 +454,12 @@ impl Work<'_> {
     async fn finish(&mut self, project: ProjectId) -> Result<()> {
         self.row.duration_ms = i64::try_from(self.started.elapsed().as_millis()).ok();
         let mut session = self.ctx.store.db().begin().await?;
-        diagnoses::finish(&mut session, project, &self.row, (self.now)()).await?;
+        let now = (self.now)();
+        diagnoses::finish(&mut session, project, &self.row, now).await?;
+        if self.row.status == DiagnosisStatus::Completed {
+            let event = DomainEvent::DiagnosisCompleted { diagnosis: self.row.id, cluster: self.row.cluster };
+            events::emit(&mut session, project, &[event], now).await?;
+        }
         Ok(session.commit().await?)
     }
 }

@@ -1,9 +1,10 @@
-//! Channels of the installation.
+//! Channels: of the instance, and of people.
 
 use callboard_auth::sealed::{Place, SecretUnusable, StoredSecrets};
+use callboard_auth::{Denied, Identity};
 use callboard_domain::account::email_key;
 use callboard_domain::audit::AuditAction;
-use callboard_domain::ids::ChannelId;
+use callboard_domain::ids::{ChannelId, UserId};
 use callboard_domain::notifications::{ChannelKind, masked_address};
 use callboard_domain::time::Timestamp;
 use callboard_store::Session;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::recipients::may_own;
 use crate::accounts::Acting;
 use crate::page::{Slice, fetch};
 use crate::{Change, Context, Entity, QueryError, Result};
@@ -43,13 +45,14 @@ pub struct Channel {
     /// What people call it.
     #[schema(example = "#releases")]
     pub name: String,
-    /// `webhook`, `slack`, `teams`, `discord` or `email`.
+    /// `webhook`, `slack`, `teams`, `discord`, `email`, `browser` or `personal_email`.
     #[serde(rename = "type")]
     #[schema(value_type = String, example = "slack")]
     pub kind: ChannelKind,
-    /// Whether it belongs to the installation; always true.
+    /// Whether it belongs to the instance; otherwise to the caller.
     pub is_global: bool,
-    /// Host of its address and the last characters of the path, or the domain of a mail address.
+    /// Host of its address and the last characters of the path, or the domain of a mail address. Empty for channels
+    /// that the caller may not change, and for those without an address.
     #[schema(example = "hooks.slack.com/…x7Qa")]
     pub target: String,
     /// Whether nothing is sent: after 20 failed deliveries in a row, or because a person paused it.
@@ -73,7 +76,7 @@ impl Channel {
             id: row.id.get(),
             name: row.name,
             kind: row.kind,
-            is_global: true,
+            is_global: row.user.is_none(),
             target: row.target,
             paused: row.paused_at.is_some(),
             last_error: row.last_error,
@@ -82,6 +85,26 @@ impl Channel {
             updated_at: row.updated_at,
         }
     }
+
+    /// The channel as somebody sees it who may not change it.
+    fn without_address(self) -> Self {
+        Self { target: String::new(), last_error: None, ..self }
+    }
+}
+
+/// A channel that does not exist yet.
+#[derive(Debug, Clone)]
+pub struct NewChannel {
+    /// What people call it.
+    pub name: String,
+    /// Kind.
+    pub kind: ChannelKind,
+    /// Where messages are sent to; none for the browser and for one's own address.
+    pub config: Option<ChannelConfig>,
+    /// Messages of one hour.
+    pub hourly_limit: Option<i64>,
+    /// Whether it belongs to the instance.
+    pub is_global: bool,
 }
 
 /// Changes of a channel; what is `None` stays.
@@ -113,71 +136,167 @@ pub(super) fn opened(secrets: &StoredSecrets, row: &ChannelRow) -> Result<Channe
     serde_json::from_str(&plain).map_err(|_| SecretUnusable::UnknownForm.into())
 }
 
-/// Whether an active account has proven that a mail address is its own.
+/// Fails unless somebody may change a channel or subscription of this owner. Those of other people are not found.
+pub(super) fn require_owner(
+    caller: &Identity,
+    owner: Option<UserId>,
+    missing: impl FnOnce() -> QueryError,
+) -> Result<()> {
+    match owner {
+        None if caller.is_administrator() => Ok(()),
+        None => Err(Denied::InsufficientRole.into()),
+        Some(owner) if caller.user_id() == Some(owner) => Ok(()),
+        Some(_) => Err(missing()),
+    }
+}
+
+/// Whether an active account has proven that a mail address is its own. Without signing in nobody is known to.
 ///
 /// # Errors
 /// [`QueryError::Store`].
 #[boxed]
 pub async fn is_confirmed_address(ctx: &Context, address: &str) -> Result<bool> {
+    if !ctx.requires_sign_in {
+        return Ok(false);
+    }
     let user = users::by_email(&mut ctx.store.db().read().await?, &email_key(address)).await?;
     Ok(user.is_some_and(|user| {
         user.disabled_at.is_none() && user.email.is_some_and(|email| email.verified_at.is_some())
     }))
 }
 
-/// Channels, oldest first.
+/// The confirmed address of an active account.
 ///
 /// # Errors
 /// [`QueryError::Store`].
 #[boxed]
-pub async fn list(ctx: &Context, after: Option<i64>, limit: usize) -> Result<Slice<Channel, i64>> {
-    let mut session = ctx.store.db().read().await?;
-    let rows = channels::list(&mut session, after.map(ChannelId), fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row: &ChannelRow| row.id.get()).map(Channel::from_row))
+pub async fn confirmed_address(ctx: &Context, user: UserId) -> Result<Option<String>> {
+    let user = users::get(&mut ctx.store.db().read().await?, user).await?;
+    let user = user.filter(|user| user.disabled_at.is_none());
+    let email = user.and_then(|user| user.email).filter(|email| email.verified_at.is_some());
+    Ok(email.map(|email| email.address))
 }
 
-/// One channel.
+/// Channels of the instance and of the caller, oldest first.
 ///
 /// # Errors
-/// [`QueryError::NotFound`].
+/// [`QueryError::Store`].
 #[boxed]
-pub async fn channel(ctx: &Context, id: ChannelId) -> Result<Channel> {
-    let row = channels::get(&mut ctx.store.db().read().await?, id).await?;
-    row.map(Channel::from_row).ok_or_else(|| QueryError::not_found(Entity::Channel, id))
+pub async fn list(
+    ctx: &Context,
+    caller: &Identity,
+    after: Option<i64>,
+    limit: usize,
+) -> Result<Slice<Channel, i64>> {
+    let mut session = ctx.store.db().read().await?;
+    let user = caller.user_id();
+    let rows = channels::visible(&mut session, user, after.map(ChannelId), fetch(limit)).await?;
+    let may_change = caller.is_administrator();
+    Ok(Slice::cut(rows, limit, |row: &ChannelRow| row.id.get()).map(|row| {
+        let channel = Channel::from_row(row);
+        if channel.is_global && !may_change { channel.without_address() } else { channel }
+    }))
 }
 
-/// Creates a channel.
+/// One channel that somebody may change.
 ///
 /// # Errors
-/// [`QueryError::Secret`] when no secret can be stored.
+/// [`QueryError::NotFound`]; [`QueryError::Denied`].
+#[boxed]
+pub async fn channel(ctx: &Context, caller: &Identity, id: ChannelId) -> Result<Channel> {
+    let missing = || QueryError::not_found(Entity::Channel, id);
+    let row = channels::get(&mut ctx.store.db().read().await?, id).await?.ok_or_else(missing)?;
+    require_owner(caller, row.user, missing)?;
+    Ok(Channel::from_row(row))
+}
+
+/// Creates a channel. Of the kinds that a person has once, the present one is returned.
+///
+/// # Errors
+/// [`QueryError::Secret`] when no secret can be stored; [`QueryError::Denied`].
 pub async fn create(
     ctx: &Context,
     acting: Acting<'_>,
     secrets: &StoredSecrets,
-    name: String,
-    kind: ChannelKind,
-    config: ChannelConfig,
-    hourly_limit: Option<i64>,
+    new: NewChannel,
 ) -> Result<Channel> {
-    secrets.require_key()?;
+    acting.reaches_everything()?;
+    let owner = if new.is_global { None } else { acting.caller.user_id() };
+    require_owner(acting.caller, owner, || Denied::InsufficientRole.into())?;
+    if owner.is_some() && !acting.caller.role().is_some_and(|role| may_own(role, new.kind)) {
+        return Err(Denied::InsufficientRole.into());
+    }
+    if new.config.is_some() {
+        secrets.require_key()?;
+    }
     let mut session = ctx.store.db().begin().await?;
+    if let Some(user) = owner.filter(|_| new.kind.is_personal())
+        && let Some(own) = channels::own(&mut session, user, new.kind).await?
+    {
+        return Ok(Channel::from_row(own));
+    }
     let id = channels::new_id(&mut session).await?;
+    let config = new.config.as_ref().map(|config| sealed(secrets, id, config)).transpose()?;
     let row = ChannelRow {
         id,
-        name,
-        kind,
-        config: sealed(secrets, id, &config)?,
-        target: masked_address(&config.address),
+        name: new.name,
+        kind: new.kind,
+        config: config.unwrap_or_default(),
+        target: new.config.map(|config| masked_address(&config.address)).unwrap_or_default(),
         failures: 0,
         paused_at: None,
         last_error: None,
-        hourly_limit: hourly_limit.unwrap_or(HOURLY_LIMIT),
+        hourly_limit: new.hourly_limit.unwrap_or(HOURLY_LIMIT),
+        user: owner,
+        created_by: acting.caller.user_id(),
         created_at: acting.now,
         updated_at: acting.now,
     };
     channels::insert(&mut session, &row).await?;
     record(session, acting, AuditAction::ChannelCreated, &row).await?;
     Ok(Channel::from_row(row))
+}
+
+/// The channel of a kind that a person has once; made when it is missing.
+pub(super) async fn own_channel(
+    session: &mut Session,
+    user: UserId,
+    kind: ChannelKind,
+    now: Timestamp,
+) -> Result<ChannelRow> {
+    if let Some(row) = channels::own(session, user, kind).await? {
+        return Ok(row);
+    }
+    let row = ChannelRow {
+        id: channels::new_id(session).await?,
+        name: own_name(kind).to_owned(),
+        kind,
+        config: String::new(),
+        target: String::new(),
+        failures: 0,
+        paused_at: None,
+        last_error: None,
+        hourly_limit: HOURLY_LIMIT,
+        user: Some(user),
+        created_by: Some(user),
+        created_at: now,
+        updated_at: now,
+    };
+    if channels::insert(session, &row).await? {
+        return Ok(row);
+    }
+    // Another request was faster.
+    let row = channels::own(session, user, kind).await?;
+    Ok(row.ok_or(callboard_store::StoreError::Damaged("the channel of a person"))?)
+}
+
+/// What the channels are called that a person has once.
+#[must_use]
+pub const fn own_name(kind: ChannelKind) -> &'static str {
+    match kind {
+        ChannelKind::Browser => "In the browser",
+        _ => "My email address",
+    }
 }
 
 /// Changes a channel.
@@ -193,10 +312,10 @@ pub async fn edit(
     wanted: ChannelEdit,
 ) -> Result<Channel> {
     let mut session = ctx.store.db().begin().await?;
-    let mut row = required(&mut session, id).await?;
+    let mut row = owned(&mut session, acting, id).await?;
     let ChannelEdit { name, address, secret, paused, hourly_limit } = wanted;
     row.name = name.unwrap_or(row.name);
-    if address.is_some() || !secret.is_keep() {
+    if !row.kind.is_personal() && (address.is_some() || !secret.is_keep()) {
         let mut config = opened(secrets, &row)?;
         config.address = address.unwrap_or(config.address);
         config.secret = secret.applied_to(config.secret);
@@ -221,13 +340,21 @@ pub async fn edit(
 /// [`QueryError::NotFound`].
 pub async fn delete(ctx: &Context, acting: Acting<'_>, id: ChannelId) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
-    let row = required(&mut session, id).await?;
+    let row = owned(&mut session, acting, id).await?;
     channels::delete(&mut session, id).await?;
     record(session, acting, AuditAction::ChannelDeleted, &row).await
 }
 
+/// A channel that somebody may change, locked.
+pub(super) async fn owned(session: &mut Session, acting: Acting<'_>, id: ChannelId) -> Result<ChannelRow> {
+    acting.reaches_everything()?;
+    let row = required(session, id).await?;
+    require_owner(acting.caller, row.user, || QueryError::not_found(Entity::Channel, id))?;
+    Ok(row)
+}
+
 /// A channel, locked.
-pub(super) async fn required(session: &mut Session, id: ChannelId) -> Result<ChannelRow> {
+async fn required(session: &mut Session, id: ChannelId) -> Result<ChannelRow> {
     channels::lock(session, id).await?.ok_or_else(|| QueryError::not_found(Entity::Channel, id))
 }
 
@@ -237,7 +364,7 @@ async fn record(
     action: AuditAction,
     row: &ChannelRow,
 ) -> Result<()> {
-    let detail = json!({ "name": row.name, "type": row.kind, "target": row.target, "paused": row.paused_at.is_some(), "hourlyLimit": row.hourly_limit });
+    let detail = json!({ "name": row.name, "type": row.kind, "target": row.target, "paused": row.paused_at.is_some(), "hourlyLimit": row.hourly_limit, "isGlobal": row.user.is_none() });
     let recorded = acting.record(&mut session, action, ("channel", row.id.get()), None, detail).await?;
     session.commit().await?;
     recorded.committed();
@@ -258,7 +385,7 @@ pub async fn rotate(store: &callboard_store::Store, secrets: &StoredSecrets) -> 
         let batch = channels::list(&mut session, after, RESEALED_AT_ONCE).await?;
         let Some(last) = batch.last() else { return Ok((found, resealed, unopened)) };
         after = Some(last.id);
-        for row in &batch {
+        for row in batch.iter().filter(|row| !row.config.is_empty()) {
             found += 1;
             match secrets.reseal(&place(row.id), &row.config) {
                 Ok(None) => {}

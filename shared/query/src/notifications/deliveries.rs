@@ -6,8 +6,9 @@
 //! because their recipients cannot tell a repetition.
 
 use callboard_auth::sealed::StoredSecrets;
+use callboard_auth::{Denied, Identity};
 use callboard_domain::audit::AuditAction;
-use callboard_domain::ids::{ChannelId, DeliveryId};
+use callboard_domain::ids::{ChannelId, DeliveryId, UserId};
 use callboard_domain::notifications::{ChannelKind, DeliveryState, Message, NotificationEvent};
 use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
@@ -16,11 +17,14 @@ use callboard_store::db::Session;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::notifications::channels::{self, ChannelRow};
 use callboard_store::notifications::deliveries::{self, DeliveryRow, NewDelivery};
+use callboard_store::notifications::told;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::channels::{ChannelConfig, opened, required};
+use super::channels::{ChannelConfig, opened, owned, require_owner};
+use super::dispatch::{dispatch, report_pause};
+use super::recipients::Recipients;
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::page::{Slice, fetch};
@@ -65,7 +69,7 @@ pub struct Delivery {
     pub event: &'static str,
     /// First line of the message.
     pub headline: String,
-    /// `pending`, `sending`, `sent`, `unknown`, `failed` or `parked`.
+    /// `pending`, `sending`, `sent`, `unknown`, `failed`, `parked` or `skipped`.
     #[schema(example = "sent")]
     pub state: &'static str,
     /// Attempts so far.
@@ -115,15 +119,19 @@ pub(super) fn read_message(payload: &str) -> Result<Message> {
 #[boxed]
 pub async fn deliveries(
     ctx: &Context,
+    caller: &Identity,
     channel: ChannelId,
     state: Option<DeliveryState>,
     before: Option<i64>,
     limit: usize,
 ) -> Result<Slice<Delivery, i64>> {
-    let mut session = ctx.store.db().read().await?;
-    if channels::get(&mut session, channel).await?.is_none() {
-        return Err(QueryError::not_found(Entity::Channel, channel));
+    if !caller.reaches_everything() {
+        return Err(Denied::KeyScopeDenied.into());
     }
+    let mut session = ctx.store.db().read().await?;
+    let missing = || QueryError::not_found(Entity::Channel, channel);
+    let owner = channels::get(&mut session, channel).await?.ok_or_else(missing)?.user;
+    require_owner(caller, owner, missing)?;
     let before = before.map(DeliveryId);
     let rows = deliveries::of_channel(&mut session, channel, state, before, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, |row: &DeliveryRow| row.id.get()).map(Delivery::from_row))
@@ -135,19 +143,12 @@ pub async fn deliveries(
 /// [`QueryError::NotFound`].
 pub async fn send_test(ctx: &Context, acting: Acting<'_>, channel: ChannelId) -> Result<DeliveryId> {
     let mut session = ctx.store.db().begin().await?;
-    let row = required(&mut session, channel).await?;
+    let row = owned(&mut session, acting, channel).await?;
     let message = Message {
         headline: "Test message from Callboard".to_owned(),
         facts: vec![format!("The channel “{}” works.", row.name)],
         url: ctx.links.settings(),
-        project_id: None,
-        project_name: None,
-        run_id: None,
-        status: None,
-        branch: None,
-        environment: None,
-        cluster_id: None,
-        test_case_id: None,
+        ..Message::default()
     };
     let now = acting.now;
     let new = NewDelivery {
@@ -157,9 +158,8 @@ pub async fn send_test(ctx: &Context, acting: Acting<'_>, channel: ChannelId) ->
         dedupe_key: None,
         payload: json!(message).to_string(),
     };
-    let id = deliveries::insert(&mut session, &new, now).await?;
+    let id = dispatch(&mut session, &row, &new, now).await?;
     let id = id.ok_or(StoreError::Damaged("the key of a new delivery"))?;
-    enqueue(&mut session, id, 0, now, now).await?;
     session.commit().await?;
     Ok(id)
 }
@@ -184,7 +184,11 @@ pub async fn retry(ctx: &Context, acting: Acting<'_>, id: DeliveryId) -> Result<
     let now = acting.now;
     let mut session = ctx.store.db().begin().await?;
     let row = deliveries::lock(&mut session, id).await?;
-    let mut row = row.ok_or_else(|| QueryError::not_found(Entity::Delivery, id))?;
+    let missing = || QueryError::not_found(Entity::Delivery, id);
+    let mut row = row.ok_or_else(missing)?;
+    acting.reaches_everything()?;
+    let owner = channels::get(&mut session, row.channel).await?.ok_or_else(missing)?.user;
+    require_owner(acting.caller, owner, missing)?;
     if !matches!(row.state, DeliveryState::Failed | DeliveryState::Parked | DeliveryState::Unknown) {
         return Err(AdministrationRule::DeliveryNotFailed.into());
     }
@@ -210,8 +214,10 @@ pub struct Begun {
     pub channel: ChannelId,
     /// Kind of channel.
     pub kind: ChannelKind,
-    /// Where to, and with which secret.
-    pub config: ChannelConfig,
+    /// Whose channel it is.
+    pub user: Option<UserId>,
+    /// Where to, and with which secret; none for the address of a person.
+    pub config: Option<ChannelConfig>,
     /// Event.
     pub event: NotificationEvent,
     /// What to say.
@@ -256,12 +262,21 @@ pub async fn begin(
         session.commit().await?;
         return Ok(None);
     }
-    let config = match opened(secrets, &channel) {
+    let allowed = Recipients::default().check(ctx, &mut session, &channel, row.project, now).await?;
+    if let Err(withheld) = allowed {
+        row.state = DeliveryState::Skipped;
+        row.error = Some(withheld.reason().to_owned());
+        row.next_at = None;
+        deliveries::save(&mut session, &row).await?;
+        session.commit().await?;
+        return Ok(None);
+    }
+    let config = match (!channel.kind.is_personal()).then(|| opened(secrets, &channel)).transpose() {
         Ok(config) => config,
         Err(error) => {
             row.attempts += 1;
             let pause = pause_after(row.attempts);
-            fail(&mut session, &mut row, channel.id, None, error.to_string(), pause, now).await?;
+            fail(ctx, &mut session, &mut row, None, error.to_string(), pause, now).await?;
             session.commit().await?;
             return Ok(None);
         }
@@ -276,6 +291,7 @@ pub async fn begin(
         id,
         channel: channel.id,
         kind: channel.kind,
+        user: channel.user,
         config,
         event: row.event,
         message,
@@ -319,9 +335,8 @@ pub async fn finish(ctx: &Context, id: DeliveryId, outcome: Outcome, now: Timest
             }
         }
         Some(error) => {
-            let channel = row.channel;
             let pause = if is_final { None } else { pause_after(row.attempts) };
-            fail(&mut session, &mut row, channel, status, error, pause, now).await?;
+            fail(ctx, &mut session, &mut row, status, error, pause, now).await?;
             if row.state == DeliveryState::Pending {
                 let least = retry_after_ms.unwrap_or_default().clamp(0, RETRY_AFTER_MS[3]);
                 let due = row.next_at.map_or(now.millis(), Timestamp::millis).max(now.millis() + least);
@@ -347,9 +362,9 @@ fn shortened(error: &str) -> String {
 /// Writes a failed attempt: another one is due after a pause, or the delivery
 /// failed and its channel comes nearer to its own pause.
 async fn fail(
+    ctx: &Context,
     session: &mut Session,
     row: &mut DeliveryRow,
-    channel: ChannelId,
     status: Option<u16>,
     error: String,
     pause: Option<i64>,
@@ -361,19 +376,25 @@ async fn fail(
     row.response_status = status.map(i64::from);
     row.error = Some(error.clone());
     deliveries::save(session, row).await?;
-    if let Some(mut channel) = channels::lock(session, channel).await? {
-        note_failure(&mut channel, error, pause.is_none(), now);
+    if let Some(mut channel) = channels::lock(session, row.channel).await? {
+        let is_paused_now = note_failure(&mut channel, error, pause.is_none(), now);
         channels::save(session, &channel).await?;
+        if is_paused_now {
+            report_pause(ctx, session, &channel, now).await?;
+        }
     }
     Ok(())
 }
 
-fn note_failure(channel: &mut ChannelRow, error: String, has_failed: bool, now: Timestamp) {
+/// Counts a failure; returns whether the channel pauses by it.
+fn note_failure(channel: &mut ChannelRow, error: String, has_failed: bool, now: Timestamp) -> bool {
     channel.last_error = Some(error);
     channel.failures += i64::from(has_failed);
-    if channel.failures >= FAILURES_BEFORE_PAUSE {
-        channel.paused_at = channel.paused_at.or(Some(now));
+    let pauses = channel.failures >= FAILURES_BEFORE_PAUSE && channel.paused_at.is_none();
+    if pauses {
+        channel.paused_at = Some(now);
     }
+    pauses
 }
 
 /// Deletes old deliveries, a batch; returns whether there may be more.
@@ -384,6 +405,7 @@ pub async fn purge_deliveries(ctx: &Context, now: Timestamp) -> Result<bool> {
     let mut session = ctx.store.db().begin().await?;
     let before = Timestamp(now.millis() - LOG_LIFE_MS);
     let purged = deliveries::purge(&mut session, before, PURGE_BATCH).await?;
+    told::purge(&mut session, before).await?;
     session.commit().await?;
     Ok(purged > 0)
 }

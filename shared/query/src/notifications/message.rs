@@ -1,6 +1,7 @@
 //! The text of messages, from the present state of what an event is about.
 
-use callboard_domain::ids::{ClusterId, ProjectId, RunId, TestCaseId};
+use callboard_domain::human::duration;
+use callboard_domain::ids::{ClusterId, DiagnosisId, ProjectId, RunId, TestCaseId};
 use callboard_domain::notifications::{Message, NotificationEvent};
 use callboard_domain::status::RunStatus;
 use callboard_domain::text::truncate_text;
@@ -8,7 +9,7 @@ use callboard_store::clusters::{self, ClusterRow, reads};
 use callboard_store::db::Session;
 use callboard_store::projects::ProjectRow;
 use callboard_store::runs::{self, RunRow};
-use callboard_store::test_cases;
+use callboard_store::{diagnoses, test_cases};
 
 use crate::{Context, Result};
 
@@ -24,8 +25,12 @@ pub(super) async fn about_run(
     project: &ProjectRow,
     run: &RunRow,
     event: NotificationEvent,
+    before: Option<&str>,
 ) -> Result<Message> {
     let mut facts = vec![run.totals.in_words()];
+    if event == NotificationEvent::RunRevised {
+        facts.extend(before.and_then(reported_before));
+    }
     if let Some(reason) = run.end().reason() {
         facts.push(reason);
     }
@@ -54,11 +59,15 @@ pub(super) async fn about_run(
         NotificationEvent::ShardMissing => {
             format!("{name}: run {} on {place} ended without all shards", run.id)
         }
+        NotificationEvent::RunRevised => {
+            format!("{name}: run {} on {place} changed and {}", run.id, ended_as(run.status))
+        }
         _ => format!("{name}: run {} on {place} {}", run.id, ended_as(run.status)),
     };
     Ok(Message {
         run_id: Some(run.id.get()),
         status: Some(run.status.as_str().to_owned()),
+        failed_tests: Some(failed_tests(run)),
         branch: named(&run.branch),
         environment: named(&run.environment),
         ..message(project, headline, facts, ctx.links.run(run.id.get()))
@@ -94,20 +103,144 @@ pub(super) async fn about_cluster(
     }))
 }
 
-/// A message about a test that left quarantine.
-pub(super) async fn about_release(
+/// `Reported before: failed, 3 failed tests`, of a status and a number.
+fn reported_before(state: &str) -> Option<String> {
+    let mut words = state.split(' ');
+    let (status, failed) = (words.next()?, words.next()?);
+    let noun = if failed == "1" { "test" } else { "tests" };
+    Some(format!("Reported before: {}, {failed} failed {noun}", ended_as(RunStatus::parse(status)?)))
+}
+
+/// A message about a test: what it did in a run, or that it left quarantine.
+pub(super) async fn about_test(
     ctx: &Context,
     session: &mut Session,
     project: &ProjectRow,
     case: TestCaseId,
+    run: Option<&RunRow>,
+    event: NotificationEvent,
 ) -> Result<Option<Message>> {
     let Some(row) = test_cases::get(session, project.id, case).await? else { return Ok(None) };
-    let headline = format!("{}: a test left quarantine", shown_name(project));
-    let facts = vec![row.title, row.file_path];
+    let (name, place) = (shown_name(project), run.map(place_of).unwrap_or_default());
+    let headline = match event {
+        NotificationEvent::TestFailed => format!("{name}: a test fails on {place}"),
+        NotificationEvent::TestFixed => format!("{name}: a test passes again on {place}"),
+        _ => format!("{name}: a test left quarantine"),
+    };
+    let mut facts = vec![row.title, row.file_path];
+    facts.extend(run.map(|run| format!("Run {}", run.id)));
     Ok(Some(Message {
         test_case_id: Some(case.get()),
+        run_id: run.map(|run| run.id.get()),
+        branch: run.and_then(|run| named(&run.branch)),
+        environment: run.and_then(|run| named(&run.environment)),
         ..message(project, headline, facts, ctx.links.test_case(case.get()))
     }))
+}
+
+/// A message about a test that became slower for good.
+pub(super) async fn about_slower(
+    ctx: &Context,
+    session: &mut Session,
+    project: &ProjectRow,
+    case: TestCaseId,
+    run: Option<&RunRow>,
+    (before_ms, after_ms): (i64, i64),
+) -> Result<Option<Message>> {
+    let Some(row) = test_cases::get(session, project.id, case).await? else { return Ok(None) };
+    let place = run.map(place_of).unwrap_or_default();
+    let headline = format!("{}: a test became slower on {place}", shown_name(project));
+    let change = format!("{} instead of {} in the median", duration(after_ms), duration(before_ms));
+    let facts = vec![row.title, change, row.file_path];
+    Ok(Some(Message {
+        test_case_id: Some(case.get()),
+        run_id: run.map(|run| run.id.get()),
+        branch: run.and_then(|run| named(&run.branch)),
+        environment: run.and_then(|run| named(&run.environment)),
+        ..message(project, headline, facts, ctx.links.test_case(case.get()))
+    }))
+}
+
+/// A message about a run of which something was not stored.
+pub(super) fn about_dropped(ctx: &Context, project: &ProjectRow, run: &RunRow, reason: &str) -> Message {
+    let headline = format!("{}: evidence of run {} was not stored", shown_name(project), run.id);
+    Message {
+        run_id: Some(run.id.get()),
+        branch: named(&run.branch),
+        environment: named(&run.environment),
+        ..message(project, headline, vec![reason.to_owned()], ctx.links.run(run.id.get()))
+    }
+}
+
+/// A message about a diagnosis.
+pub(super) async fn about_diagnosis(
+    ctx: &Context,
+    session: &mut Session,
+    project: &ProjectRow,
+    diagnosis: DiagnosisId,
+    cluster: ClusterId,
+) -> Result<Option<Message>> {
+    let Some(row) = clusters::get(session, project.id, cluster).await? else { return Ok(None) };
+    let found = diagnoses::get(session, project.id, diagnosis).await?;
+    let mut facts = vec![name_of(&row)];
+    facts.extend(found.and_then(|found| found.summary));
+    let headline = format!("{}: a failure was diagnosed", shown_name(project));
+    let url = format!("{}?tab=diagnosis", ctx.links.cluster(cluster.get()));
+    Ok(Some(Message { cluster_id: Some(cluster.get()), ..message(project, headline, facts, url) }))
+}
+
+/// `1.2 GB`.
+fn bytes(count: i64) -> String {
+    const UNITS: [(&str, i64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    let unit = UNITS.into_iter().find(|(_, size)| count >= *size);
+    unit.map_or_else(
+        || format!("{count} B"),
+        |(unit, size)| format!("{}.{} {unit}", count / size, count % size * 10 / size),
+    )
+}
+
+/// How much of a quota is used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QuotaFacts {
+    /// Percent that was reached: 80, 95 or 100.
+    pub(super) level: i64,
+    /// Bytes.
+    pub(super) used_bytes: i64,
+    /// Bytes.
+    pub(super) quota_bytes: i64,
+}
+
+impl QuotaFacts {
+    fn headline(self, name: &str) -> String {
+        if self.level >= 100 {
+            format!("{name}: the storage quota is used up")
+        } else {
+            format!("{name}: {}% of the storage quota are used", self.level)
+        }
+    }
+
+    fn facts(self) -> Vec<String> {
+        vec![
+            format!("{} of {}", bytes(self.used_bytes), bytes(self.quota_bytes)),
+            "Nothing is refused or deleted because of this.".to_owned(),
+        ]
+    }
+}
+
+/// A message about the quota of a project.
+pub(super) fn about_quota(ctx: &Context, project: &ProjectRow, quota: QuotaFacts) -> Message {
+    let url = format!("{}?tab=settings", ctx.links.project(project.id.get()));
+    message(project, quota.headline(shown_name(project)), quota.facts(), url)
+}
+
+/// A message about the quota of the instance.
+pub(super) fn about_instance_quota(ctx: &Context, quota: QuotaFacts) -> Message {
+    Message {
+        headline: quota.headline("Callboard"),
+        facts: quota.facts(),
+        url: ctx.links.storage(),
+        ..Message::default()
+    }
 }
 
 fn message(project: &ProjectRow, headline: String, facts: Vec<String>, url: String) -> Message {
@@ -118,12 +251,7 @@ fn message(project: &ProjectRow, headline: String, facts: Vec<String>, url: Stri
         url,
         project_id: Some(project.id.get()),
         project_name: Some(project.name.clone()),
-        run_id: None,
-        status: None,
-        branch: None,
-        environment: None,
-        cluster_id: None,
-        test_case_id: None,
+        ..Message::default()
     }
 }
 
@@ -167,4 +295,9 @@ pub(crate) const fn ended_as(status: RunStatus) -> &'static str {
         RunStatus::Cancelled => "was cancelled",
         RunStatus::Initializing | RunStatus::Running | RunStatus::Finalizing => "goes on",
     }
+}
+
+/// Tests of a run that failed, timed out or were interrupted.
+pub(super) const fn failed_tests(run: &RunRow) -> i64 {
+    run.totals.failed_tests + run.totals.interrupted_tests
 }

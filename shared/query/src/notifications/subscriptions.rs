@@ -1,24 +1,25 @@
 //! Subscriptions: which events go to which channel.
 
+use callboard_auth::{Denied, Identity, scope::Authorized};
 use callboard_domain::audit::AuditAction;
-use callboard_domain::ids::{ChannelId, ProjectId, SubscriptionId};
+use callboard_domain::ids::{ChannelId, ClusterId, ProjectId, SubscriptionId, TestCaseId, UserId};
 use callboard_domain::notifications::{
-    Digest, NotificationEvent, QuietHours, Schedule, TimeOfDay, TimeZone, Weekday,
+    ChannelKind, Digest, NotificationEvent, QuietHours, Schedule, TimeOfDay, TimeZone, Weekday,
 };
 use callboard_domain::time::Timestamp;
 use callboard_store::Session;
 use callboard_store::boxed;
 use callboard_store::notifications::held;
-use callboard_store::notifications::subscriptions::{self, SubscriptionRow};
+use callboard_store::notifications::subscriptions::{self, SubscriptionFilter, SubscriptionRow};
 use callboard_store::projects;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::channels;
+use super::channels::{self, require_owner};
 use crate::accounts::Acting;
 use crate::page::{Slice, fetch};
-use crate::{Change, Context, Entity, QueryError, Result};
+use crate::{Change, Context, Entity, QueryError, Result, resolve};
 
 /// When digests are sent unless a subscription says otherwise.
 const DEFAULT_DIGEST: TimeOfDay = TimeOfDay::EIGHT;
@@ -54,8 +55,14 @@ pub struct Subscription {
     pub id: i64,
     /// Channel that gets the messages.
     pub channel_id: i64,
+    /// Whether it belongs to the instance; otherwise to the caller.
+    pub is_global: bool,
     /// Only this project; null for all.
     pub project_id: Option<i64>,
+    /// Only this test case of the project.
+    pub test_case_id: Option<i64>,
+    /// Only this failure cluster of the project.
+    pub cluster_id: Option<i64>,
     /// Events.
     #[schema(example = json!(["run.failed.default_branch", "run.recovered"]))]
     pub events: Vec<String>,
@@ -94,7 +101,10 @@ impl Subscription {
         Self {
             id: row.id.get(),
             channel_id: row.channel.get(),
+            is_global: row.user.is_none(),
             project_id: row.project.map(ProjectId::get),
+            test_case_id: row.test_case.map(TestCaseId::get),
+            cluster_id: row.cluster.map(ClusterId::get),
             events: row.events,
             filters: SubscriptionFilters {
                 branches: row.branches,
@@ -120,8 +130,12 @@ impl Subscription {
 pub struct SubscriptionEdit {
     /// Channel that gets the messages.
     pub channel: Option<ChannelId>,
-    /// Only this project; cleared for all.
+    /// Only this project; cleared for all. Both forget a test case and a cluster.
     pub project: Change<ProjectId>,
+    /// Only this test case, and its project.
+    pub test_case: Option<TestCaseId>,
+    /// Only this failure cluster, and its project.
+    pub cluster: Option<ClusterId>,
     /// Events.
     pub events: Option<Vec<NotificationEvent>>,
     /// Only these branches.
@@ -163,15 +177,37 @@ impl SubscriptionEdit {
         }
     }
 
-    async fn apply(self, session: &mut Session, row: &mut SubscriptionRow) -> Result<()> {
+    /// Finds the project of what a subscription is about, within the scope of the caller.
+    async fn resolved(mut self, ctx: &Context, acting: Acting<'_>) -> Result<Self> {
+        let scope = acting.caller.scope();
+        if let Some(case) = self.test_case {
+            let project = resolve::test_case(ctx, scope, case).await?;
+            self.test_case = Some(resolve::kept_test(ctx, project, case).await?);
+            self.project = Change::Set(project.get());
+        } else if let Some(cluster) = self.cluster {
+            self.project = Change::Set(resolve::cluster(ctx, scope, cluster).await?.get());
+        } else if let Some(project) = self.project.value() {
+            resolve::project(ctx, scope, *project).await?;
+        }
+        Ok(self)
+    }
+
+    async fn apply(self, session: &mut Session, acting: Acting<'_>, row: &mut SubscriptionRow) -> Result<()> {
         row.schedule = self.schedule(row.schedule);
         if let Some(channel) = self.channel {
-            row.channel = channels::required(session, channel).await?.id;
+            let channel = channels::owned(session, acting, channel).await?;
+            if channel.user != row.user {
+                return Err(Denied::InsufficientRole.into());
+            }
+            row.channel = channel.id;
         }
         if let Some(project) = self.project.value()
             && projects::get(session, *project).await?.is_none()
         {
             return Err(QueryError::not_found(Entity::Project, *project));
+        }
+        if !self.project.is_keep() {
+            (row.test_case, row.cluster) = (self.test_case, self.cluster);
         }
         row.project = self.project.applied_to(row.project);
         if let Some(events) = self.events {
@@ -187,48 +223,118 @@ impl SubscriptionEdit {
     }
 }
 
-/// Subscriptions, oldest first; with a project, those its events may go to.
+/// Subscriptions of the instance and of the caller about projects in scope, oldest first; with a project, those its
+/// events may go to.
 ///
 /// # Errors
 /// [`QueryError::Store`].
 #[boxed]
 pub async fn subscriptions(
     ctx: &Context,
+    caller: &Identity,
     project: Option<ProjectId>,
     after: Option<i64>,
     limit: usize,
 ) -> Result<Slice<Subscription, i64>> {
     let mut session = ctx.store.db().read().await?;
     let after = after.map(SubscriptionId);
-    let rows = subscriptions::list(&mut session, project, after, fetch(limit)).await?;
+    let scope = caller.scope().projects();
+    let wanted = SubscriptionFilter {
+        user: caller.user_id(),
+        project,
+        scope: scope.map(|projects| projects.into_iter().map(ProjectId::get).collect()),
+    };
+    let rows = subscriptions::list(&mut session, &wanted, after, fetch(limit)).await?;
     Ok(Slice::cut(rows, limit, |row: &SubscriptionRow| row.id.get()).map(Subscription::from_row))
 }
 
-/// One subscription.
+/// One subscription that somebody may change.
 ///
 /// # Errors
-/// [`QueryError::NotFound`].
+/// [`QueryError::NotFound`]; [`QueryError::Denied`].
 #[boxed]
-pub async fn subscription(ctx: &Context, id: SubscriptionId) -> Result<Subscription> {
-    let row = subscriptions::get(&mut ctx.store.db().read().await?, id).await?;
-    row.map(Subscription::from_row).ok_or_else(|| QueryError::not_found(Entity::Subscription, id))
+pub async fn subscription(ctx: &Context, caller: &Identity, id: SubscriptionId) -> Result<Subscription> {
+    let missing = || QueryError::not_found(Entity::Subscription, id);
+    let row = subscriptions::get(&mut ctx.store.db().read().await?, id).await?.ok_or_else(missing)?;
+    require_owner(caller, row.user, missing)?;
+    Ok(Subscription::from_row(row))
 }
 
-/// Creates a subscription for the channel of `wanted`.
+/// What a button for notifications is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched {
+    /// Project.
+    pub project: Authorized<ProjectId>,
+    /// A test case of it.
+    pub test_case: Option<TestCaseId>,
+    /// A failure cluster of it.
+    pub cluster: Option<ClusterId>,
+}
+
+/// The subscription of a person to something, in the header of the pages.
 ///
 /// # Errors
-/// [`QueryError::NotFound`] for the channel or the project.
+/// [`QueryError::Store`].
+#[boxed]
+pub async fn watching(ctx: &Context, user: UserId, watched: Watched) -> Result<Option<SubscriptionId>> {
+    let mut session = ctx.store.db().read().await?;
+    let Watched { project, test_case, cluster } = watched;
+    let row = subscriptions::of_scope(&mut session, user, project.get(), test_case, cluster).await?;
+    Ok(row.filter(|row| row.is_active).map(|row| row.id))
+}
+
+/// What somebody is sent who only says what about.
+const fn default_events(row: &SubscriptionRow) -> &'static [NotificationEvent] {
+    use NotificationEvent as Event;
+    match (row.test_case, row.cluster) {
+        (Some(_), _) => &[Event::TestFailed, Event::TestFixed, Event::TestSlower, Event::QuarantineReleased],
+        (None, Some(_)) => &[Event::ClusterRegressed, Event::ClusterVerified, Event::DiagnosisCompleted],
+        (None, None) => {
+            &[Event::BranchRed, Event::BranchRecovered, Event::ClusterNew, Event::ClusterRegressed]
+        }
+    }
+}
+
+/// Creates a subscription for the channel of `wanted`; without one, for the caller's notifications in the header of the
+/// pages, where each thing is subscribed to once.
+///
+/// # Errors
+/// [`QueryError::NotFound`] for the channel or what it is about; [`QueryError::Denied`].
 pub async fn create_subscription(
     ctx: &Context,
     acting: Acting<'_>,
-    channel: ChannelId,
     wanted: SubscriptionEdit,
 ) -> Result<Subscription> {
+    acting.reaches_everything()?;
+    let wanted = wanted.resolved(ctx, acting).await?;
     let mut session = ctx.store.db().begin().await?;
+    let channel = match (wanted.channel, acting.caller.user_id()) {
+        (Some(channel), _) => channels::owned(&mut session, acting, channel).await?,
+        (None, Some(user)) => {
+            let own = channels::own_channel(&mut session, user, ChannelKind::Browser, acting.now).await?;
+            // Locked, so that two clicks make one subscription.
+            channels::owned(&mut session, acting, own.id).await?
+        }
+        (None, None) => return Err(Denied::AuthenticationRequired.into()),
+    };
+    if let (None, Some(user), Some(project)) = (wanted.channel, channel.user, wanted.project.value()) {
+        let known =
+            subscriptions::of_scope(&mut session, user, *project, wanted.test_case, wanted.cluster).await?;
+        if let Some(mut known) = known {
+            known.is_active = true;
+            known.updated_at = acting.now;
+            subscriptions::save(&mut session, &known).await?;
+            session.commit().await?;
+            return Ok(Subscription::from_row(known));
+        }
+    }
     let mut row = SubscriptionRow {
         id: subscriptions::new_id(&mut session).await?,
-        channel: channels::required(&mut session, channel).await?.id,
+        channel: channel.id,
+        user: channel.user,
         project: None,
+        test_case: None,
+        cluster: None,
         events: Vec::new(),
         branches: Vec::new(),
         environments: Vec::new(),
@@ -239,7 +345,10 @@ pub async fn create_subscription(
         created_at: acting.now,
         updated_at: acting.now,
     };
-    wanted.apply(&mut session, &mut row).await?;
+    wanted.apply(&mut session, acting, &mut row).await?;
+    if row.events.is_empty() {
+        row.events = default_events(&row).iter().map(|event| event.as_str().to_owned()).collect();
+    }
     subscriptions::insert(&mut session, &row).await?;
     record(session, acting, AuditAction::SubscriptionCreated, &row).await?;
     Ok(Subscription::from_row(row))
@@ -248,16 +357,17 @@ pub async fn create_subscription(
 /// Changes a subscription.
 ///
 /// # Errors
-/// [`QueryError::NotFound`].
+/// [`QueryError::NotFound`]; [`QueryError::Denied`].
 pub async fn edit_subscription(
     ctx: &Context,
     acting: Acting<'_>,
     id: SubscriptionId,
     wanted: SubscriptionEdit,
 ) -> Result<Subscription> {
+    let wanted = wanted.resolved(ctx, acting).await?;
     let mut session = ctx.store.db().begin().await?;
-    let mut row = required(&mut session, id).await?;
-    wanted.apply(&mut session, &mut row).await?;
+    let mut row = required(&mut session, acting, id).await?;
+    wanted.apply(&mut session, acting, &mut row).await?;
     row.updated_at = acting.now;
     subscriptions::save(&mut session, &row).await?;
     if !row.is_active {
@@ -270,18 +380,22 @@ pub async fn edit_subscription(
 /// Deletes a subscription.
 ///
 /// # Errors
-/// [`QueryError::NotFound`].
+/// [`QueryError::NotFound`]; [`QueryError::Denied`].
 pub async fn delete_subscription(ctx: &Context, acting: Acting<'_>, id: SubscriptionId) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
-    let row = required(&mut session, id).await?;
+    let row = required(&mut session, acting, id).await?;
     subscriptions::delete(&mut session, id).await?;
     held::delete_of_subscription(&mut session, id).await?;
     record(session, acting, AuditAction::SubscriptionDeleted, &row).await
 }
 
-async fn required(session: &mut Session, id: SubscriptionId) -> Result<SubscriptionRow> {
-    let row = subscriptions::lock(session, id).await?;
-    row.ok_or_else(|| QueryError::not_found(Entity::Subscription, id))
+/// A subscription that somebody may change, locked.
+async fn required(session: &mut Session, acting: Acting<'_>, id: SubscriptionId) -> Result<SubscriptionRow> {
+    acting.reaches_everything()?;
+    let missing = || QueryError::not_found(Entity::Subscription, id);
+    let row = subscriptions::lock(session, id).await?.ok_or_else(missing)?;
+    require_owner(acting.caller, row.user, missing)?;
+    Ok(row)
 }
 
 async fn record(

@@ -4,17 +4,18 @@
 use std::collections::BTreeSet;
 
 use callboard_domain::ids::ChannelId;
-use callboard_domain::notifications::{Message, NotificationEvent};
+use callboard_domain::notifications::{ChannelKind, Message, NotificationEvent};
 use callboard_domain::text::truncate_text;
 use callboard_domain::time::Timestamp;
 use callboard_store::boxed;
-use callboard_store::db::Session;
-use callboard_store::jobs;
-use callboard_store::notifications::deliveries::{self, NewDelivery};
+use callboard_store::notifications::channels;
+use callboard_store::notifications::deliveries::NewDelivery;
 use callboard_store::notifications::held::{self, HeldRow};
 use serde_json::json;
 
-use super::deliveries::{SendNotification, read_message};
+use super::deliveries::read_message;
+use super::dispatch::dispatch;
+use super::recipients::Recipients;
 use crate::{Context, Result};
 
 /// Messages that one summary is made of at most; what is more goes into the next.
@@ -31,26 +32,33 @@ const MAX_LINE_CHARS: usize = 200;
 #[boxed]
 pub async fn send_held(ctx: &Context, now: Timestamp) -> Result<bool> {
     let mut session = ctx.store.db().begin().await?;
-    let Some(channel) = held::next_channel(&mut session, now).await? else { return Ok(false) };
+    let Some(id) = held::next_channel(&mut session, now).await? else { return Ok(false) };
+    let channel = channels::get(&mut session, id).await?;
+    let mut recipients = Recipients::default();
     let mut due = Vec::new();
-    for row in held::due(&mut session, channel, now, MOST_AT_ONCE).await? {
-        if held::delete(&mut session, &row.dedupe_key).await? {
+    for row in held::due(&mut session, id, now, MOST_AT_ONCE).await? {
+        if !held::delete(&mut session, &row.dedupe_key).await? {
+            continue;
+        }
+        // What is about a project that was deleted meanwhile, or taken away from its recipient, is dropped.
+        if let Some(channel) = &channel
+            && recipients.check(ctx, &mut session, channel, Some(row.project), now).await?.is_ok()
+        {
             due.push(row);
         }
     }
-    if let Some(new) = delivery(ctx, channel, &due)? {
-        queue(&mut session, &new, now).await?;
+    if let Some(channel) = &channel {
+        // The list in the header of the pages needs no summary.
+        let groups: Vec<&[HeldRow]> =
+            if channel.kind == ChannelKind::Browser { due.chunks(1).collect() } else { vec![due.as_slice()] };
+        for messages in groups {
+            if let Some(new) = delivery(ctx, id, messages)? {
+                dispatch(&mut session, channel, &new, now).await?;
+            }
+        }
     }
     session.commit().await?;
     Ok(true)
-}
-
-async fn queue(session: &mut Session, new: &NewDelivery, now: Timestamp) -> Result<()> {
-    if let Some(id) = deliveries::insert(session, new, now).await? {
-        let job = SendNotification { delivery: id };
-        jobs::enqueue(session, &job.key(0), new.project, &job, now).await?;
-    }
-    Ok(())
 }
 
 /// One message is sent as it is; several become a summary.
@@ -88,12 +96,7 @@ fn summary(ctx: &Context, messages: &[Message]) -> Message {
         url: project_id.map_or_else(|| ctx.links.home(), |id| ctx.links.project(id)),
         project_id,
         project_name,
-        run_id: None,
-        status: None,
-        branch: None,
-        environment: None,
-        cluster_id: None,
-        test_case_id: None,
+        ..Message::default()
     }
 }
 

@@ -6,6 +6,7 @@ use callboard_domain::account::email_key;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::ChannelId;
 use callboard_domain::notifications::ChannelKind;
+use callboard_store::accounts::users;
 use callboard_store::notifications::channels;
 use serde_json::json;
 
@@ -46,10 +47,14 @@ pub async fn unsubscribe(
     let (channel, address) = read(secrets, token).ok_or(AccountRefusal::InvalidOrExpiredToken)?;
     let mut session = ctx.store.db().begin().await?;
     let Some(mut row) = channels::lock(&mut session, channel).await? else { return Ok(()) };
-    if row.kind != ChannelKind::Email
-        || row.paused_at.is_some()
-        || email_key(&opened(secrets, &row)?.address) != address
-    {
+    let present = match (row.kind, row.user) {
+        (ChannelKind::Email, _) => Some(opened(secrets, &row)?.address),
+        (ChannelKind::PersonalEmail, Some(user)) => {
+            users::get(&mut session, user).await?.and_then(|user| user.email).map(|email| email.address)
+        }
+        _ => None,
+    };
+    if row.paused_at.is_some() || present.is_none_or(|present| email_key(&present) != address) {
         return Ok(());
     }
     row.paused_at = Some(acting.now);

@@ -428,7 +428,7 @@ pub async fn lock_administrators(session: &mut Session) -> Result<Vec<UserId>> {
     rows.iter().map(|row| row.reader().int().map(UserId)).collect()
 }
 
-/// Removes an account with its sessions, keys, assignments and tokens.
+/// Removes an account with its sessions, keys, assignments, tokens and channels.
 ///
 /// # Errors
 /// [`StoreError::Database`] when the database refuses.
@@ -438,7 +438,7 @@ pub async fn delete(session: &mut Session, id: UserId) -> Result<()> {
     {
         session.execute(statement, args![id]).await?;
     }
-    Ok(())
+    crate::notifications::channels::delete_of_user(session, id).await
 }
 
 /// Which accounts a list shows.

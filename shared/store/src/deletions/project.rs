@@ -89,6 +89,8 @@ statements! {
     SUBSCRIPTIONS = table!("subscriptions", "id");
     DELIVERIES = table!("deliveries", "id");
     HELD_NOTIFICATIONS = table!("held_notifications", "dedupe_key");
+    TOLD_STATES = table!("told_states", "subject, channel_id");
+    QUOTA_STATES = table!("quota_states", "project_id");
     SCM_CACHE = table!("scm_cache", "key");
     DIAGNOSES = table!("diagnoses", "id");
     DIAGNOSIS_VOTES = table!("diagnosis_votes", "diagnosis_id, user_id");
@@ -144,6 +146,8 @@ static TABLES: &[&Statement] = &[
     &SUBSCRIPTIONS,
     &DELIVERIES,
     &HELD_NOTIFICATIONS,
+    &TOLD_STATES,
+    &QUOTA_STATES,
     &SCM_CACHE,
     &DIAGNOSES,
     &DIAGNOSIS_VOTES,

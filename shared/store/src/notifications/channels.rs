@@ -1,6 +1,6 @@
 //! Channels: where notifications go.
 
-use callboard_domain::ids::ChannelId;
+use callboard_domain::ids::{ChannelId, UserId};
 use callboard_domain::notifications::ChannelKind;
 use callboard_domain::time::Timestamp;
 
@@ -29,6 +29,10 @@ pub struct ChannelRow {
     pub last_error: Option<String>,
     /// Messages of one hour; what comes beyond waits until the hour is over and becomes one.
     pub hourly_limit: i64,
+    /// Whose it is; `None` belongs to the instance.
+    pub user: Option<UserId>,
+    /// Who created it.
+    pub created_by: Option<UserId>,
     /// Creation.
     pub created_at: Timestamp,
     /// Last change.
@@ -38,7 +42,7 @@ pub struct ChannelRow {
 macro_rules! select {
     ($tail:literal) => {
         concat!(
-            "SELECT id, name, kind, config, target, failures, paused_at, last_error, hourly_limit, created_at, updated_at \
+            "SELECT id, name, kind, config, target, failures, paused_at, last_error, hourly_limit, user_id, created_by, created_at, updated_at \
              FROM channels ",
             $tail
         )
@@ -47,14 +51,18 @@ macro_rules! select {
 
 statements! {
     /// A new channel.
-    INSERT = "INSERT INTO channels (id, name, kind, config, target, hourly_limit, created_at, updated_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
+    INSERT = "INSERT INTO channels (id, name, kind, config, target, hourly_limit, user_id, created_by, created_at, updated_at) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) ON CONFLICT DO NOTHING";
     /// One channel. PK
     BY_ID = select!("WHERE id = $1");
     /// One channel, locked. PK
     LOCK = select!("WHERE id = $1 for_update()");
     /// Channels after an id. PK
     LIST = select!("WHERE id > $1 ORDER BY id LIMIT $2");
+    /// Channels of the instance and of a person, after an id. ix: channels_of_user
+    VISIBLE = select!("WHERE id > $1 AND (user_id = $3 OR user_id IS NULL) ORDER BY id LIMIT $2");
+    /// The channel of a kind that a person has once. ix: channels_of_user
+    OWN = select!("WHERE user_id = $1 AND kind = $2 ORDER BY id LIMIT 1");
     /// Changes a channel. PK
     SAVE = "UPDATE channels SET name = $2, config = $3, target = $4, failures = $5, paused_at = $6, last_error = $7, \
         hourly_limit = $8, updated_at = $9 WHERE id = $1";
@@ -66,6 +74,8 @@ statements! {
     DELETE_SUBSCRIPTIONS = "DELETE FROM subscriptions WHERE channel_id = $1";
     /// Removes what waits for it. ix: held_notifications_of_channel
     DELETE_HELD = "DELETE FROM held_notifications WHERE channel_id = $1";
+    /// Channels of a person. ix: channels_of_user
+    OF_USER = "SELECT id FROM channels WHERE user_id = $1 ORDER BY id";
     /// Removes its log. ix: deliveries_of_channel
     DELETE_DELIVERIES = "DELETE FROM deliveries WHERE channel_id = $1";
 }
@@ -82,6 +92,8 @@ fn read(row: &Row) -> Result<ChannelRow> {
         paused_at: r.opt_time()?,
         last_error: r.opt_text()?,
         hourly_limit: r.int()?,
+        user: r.opt_int()?.map(UserId),
+        created_by: r.opt_int()?.map(UserId),
         created_at: r.time()?,
         updated_at: r.time()?,
     })
@@ -95,11 +107,11 @@ pub async fn new_id(session: &mut Session) -> Result<ChannelId> {
     Ok(ChannelId(ids::allocate_one(session, Kind::Channel).await?))
 }
 
-/// Stores a new channel.
+/// Stores a new channel; false when the person has one of its kind already.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn insert(session: &mut Session, row: &ChannelRow) -> Result<()> {
+pub async fn insert(session: &mut Session, row: &ChannelRow) -> Result<bool> {
     let args = args![
         row.id,
         &row.name,
@@ -107,10 +119,11 @@ pub async fn insert(session: &mut Session, row: &ChannelRow) -> Result<()> {
         &row.config,
         &row.target,
         row.hourly_limit,
+        row.user,
+        row.created_by,
         row.created_at
     ];
-    session.execute(&INSERT, args).await?;
-    Ok(())
+    Ok(session.execute(&INSERT, args).await? == 1)
 }
 
 /// One channel.
@@ -136,6 +149,41 @@ pub async fn lock(session: &mut Session, id: ChannelId) -> Result<Option<Channel
 pub async fn list(session: &mut Session, after: Option<ChannelId>, limit: i64) -> Result<Vec<ChannelRow>> {
     let after = after.map_or(0, ChannelId::get);
     session.all(&LIST, args![after, limit]).await?.iter().map(read).collect()
+}
+
+/// Channels of the instance and of a person by id, after one of them.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn visible(
+    session: &mut Session,
+    user: Option<UserId>,
+    after: Option<ChannelId>,
+    limit: i64,
+) -> Result<Vec<ChannelRow>> {
+    let after = after.map_or(0, ChannelId::get);
+    // No account has this id.
+    let user = user.map_or(0, UserId::get);
+    session.all(&VISIBLE, args![after, limit, user]).await?.iter().map(read).collect()
+}
+
+/// The channel of a kind that a person has once.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn own(session: &mut Session, user: UserId, kind: ChannelKind) -> Result<Option<ChannelRow>> {
+    session.first(&OWN, args![user, kind.as_str()]).await?.as_ref().map(read).transpose()
+}
+
+/// Deletes the channels of a person, with all that belongs to them.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn delete_of_user(session: &mut Session, user: UserId) -> Result<()> {
+    for row in session.all(&OF_USER, args![user]).await? {
+        delete(session, ChannelId(row.reader().int()?)).await?;
+    }
+    Ok(())
 }
 
 /// Writes a channel that was read with [`lock`].

@@ -1,6 +1,6 @@
 //! Deliveries: one message to one channel, and how far it is.
 
-use callboard_domain::ids::{ChannelId, DeliveryId, ProjectId};
+use callboard_domain::ids::{ChannelId, DeliveryId, ProjectId, UserId};
 use callboard_domain::notifications::{DeliveryState, NotificationEvent};
 use callboard_domain::time::Timestamp;
 
@@ -76,6 +76,9 @@ statements! {
     OF_CHANNEL_IN_STATE = select!("WHERE channel_id = $1 AND id < $2 AND state = $4 ORDER BY id DESC LIMIT $3");
     /// When a delivery of a channel was made, counted from the newest. ix: deliveries_of_channel
     BEFORE_NEWEST = "SELECT created_at FROM deliveries WHERE channel_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2";
+    /// A notification in the header of the pages, which arrives with this statement. ix: deliveries_key
+    INSERT_INBOX = "INSERT INTO deliveries (id, channel_id, project_id, event, dedupe_key, payload, state, created_at, sent_at, inbox_user_id) \
+        VALUES ($1, $2, $3, $4, $5, $6, 'sent', $7, $7, $8) ON CONFLICT (dedupe_key) DO NOTHING";
     /// How far a delivery is. PK
     SAVE = "UPDATE deliveries SET state = $2, attempts = $3, next_at = $4, response_status = $5, error = $6, sent_at = $7 WHERE id = $1";
     /// Deletes old deliveries. ix: deliveries_by_time
@@ -110,6 +113,22 @@ pub async fn insert(session: &mut Session, new: &NewDelivery, now: Timestamp) ->
     let key = new.dedupe_key.clone().unwrap_or_else(|| format!("delivery:{id}"));
     let args = args![id, new.channel, new.project, new.event.as_str(), key, &new.payload, now];
     Ok((session.execute(&INSERT, args).await? == 1).then_some(id))
+}
+
+/// Stores a notification of a person; `None` when it is there already.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn insert_inbox(
+    session: &mut Session,
+    new: &NewDelivery,
+    user: UserId,
+    now: Timestamp,
+) -> Result<Option<DeliveryId>> {
+    let id = DeliveryId(ids::allocate_one(session, Kind::Delivery).await?);
+    let key = new.dedupe_key.clone().unwrap_or_else(|| format!("delivery:{id}"));
+    let args = args![id, new.channel, new.project, new.event.as_str(), key, &new.payload, now, user];
+    Ok((session.execute(&INSERT_INBOX, args).await? == 1).then_some(id))
 }
 
 /// One delivery.

@@ -1,10 +1,10 @@
 //! Subscriptions: which events of which projects go to which channel.
 
-use callboard_domain::ids::{ChannelId, ProjectId, SubscriptionId};
+use callboard_domain::ids::{ChannelId, ClusterId, ProjectId, SubscriptionId, TestCaseId, UserId};
 use callboard_domain::notifications::{Digest, QuietHours, Schedule, TimeOfDay, Weekday};
 use callboard_domain::time::Timestamp;
 
-use crate::db::{Reader, Row, Session, args, statements};
+use crate::db::{Filter, Reader, Row, Session, args, statements};
 use crate::ids::{self, Kind};
 use crate::{Result, StoreError};
 
@@ -15,8 +15,14 @@ pub struct SubscriptionRow {
     pub id: SubscriptionId,
     /// Channel that gets the messages.
     pub channel: ChannelId,
+    /// Whose it is; `None` belongs to the instance.
+    pub user: Option<UserId>,
     /// Only this project; `None` for all.
     pub project: Option<ProjectId>,
+    /// Only this test case of the project.
+    pub test_case: Option<TestCaseId>,
+    /// Only this failure cluster of the project.
+    pub cluster: Option<ClusterId>,
     /// Words of events.
     pub events: Vec<String>,
     /// Only these branches; empty for all.
@@ -40,7 +46,7 @@ pub struct SubscriptionRow {
 macro_rules! select {
     ($tail:literal) => {
         concat!(
-            "SELECT s.id, s.channel_id, s.project_id, s.events, s.branches, s.environments, s.default_branch_only, \
+            "SELECT s.id, s.channel_id, s.user_id, s.project_id, s.test_case_id, s.cluster_id, s.events, s.branches, s.environments, s.default_branch_only, \
              s.digest_minute, s.digest_weekday, s.time_zone, s.quiet_from, s.quiet_to, s.muted_until, s.is_active, \
              s.created_at, s.updated_at FROM subscriptions s ",
             $tail
@@ -51,23 +57,22 @@ macro_rules! select {
 statements! {
     /// A new subscription.
     INSERT = "INSERT INTO subscriptions (id, channel_id, project_id, events, branches, environments, default_branch_only, \
-        digest_minute, digest_weekday, time_zone, quiet_from, quiet_to, muted_until, is_active, created_at, updated_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15)";
+        digest_minute, digest_weekday, time_zone, quiet_from, quiet_to, muted_until, is_active, user_id, test_case_id, cluster_id, \
+        created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18)";
     /// One subscription. PK
     BY_ID = select!("WHERE s.id = $1");
     /// One subscription, locked. PK
     LOCK = select!("WHERE s.id = $1 for_update()");
-    /// Subscriptions after an id. PK
-    LIST = select!("WHERE s.id > $1 ORDER BY s.id LIMIT $2");
-    /// Subscriptions of one project and of all projects, after an id. ix: subscriptions_of_project
-    LIST_FOR = select!("WHERE s.id > $1 AND (s.project_id = $3 OR s.project_id IS NULL) ORDER BY s.id LIMIT $2");
+    /// What a person asked for about one thing, in the header of the pages. ix: subscriptions_of_user
+    OF_SCOPE = select!("JOIN channels c ON c.id = s.channel_id WHERE s.user_id = $1 AND s.project_id = $2 \
+        AND COALESCE(s.test_case_id, 0) = $3 AND COALESCE(s.cluster_id, 0) = $4 AND c.kind = 'browser' ORDER BY s.id LIMIT 1");
     /// Active subscriptions that a project's events may go to, whose channel is not paused. ix: subscriptions_of_project
     ACTIVE_FOR = select!("JOIN channels c ON c.id = s.channel_id WHERE (s.project_id = $1 OR s.project_id IS NULL) AND s.is_active = 1 \
         AND (s.muted_until IS NULL OR s.muted_until <= $2) AND c.paused_at IS NULL ORDER BY s.id");
     /// Changes a subscription. PK
     SAVE = "UPDATE subscriptions SET channel_id = $2, project_id = $3, events = $4, branches = $5, environments = $6, \
         default_branch_only = $7, digest_minute = $8, digest_weekday = $9, time_zone = $10, quiet_from = $11, quiet_to = $12, \
-        muted_until = $13, is_active = $14, updated_at = $15 WHERE id = $1";
+        muted_until = $13, is_active = $14, user_id = $15, test_case_id = $16, cluster_id = $17, updated_at = $18 WHERE id = $1";
     /// Removes a subscription. PK
     DELETE = "DELETE FROM subscriptions WHERE id = $1";
 }
@@ -85,7 +90,10 @@ fn read(row: &Row) -> Result<SubscriptionRow> {
     Ok(SubscriptionRow {
         id: SubscriptionId(r.int()?),
         channel: ChannelId(r.int()?),
+        user: r.opt_int()?.map(UserId),
         project: r.opt_int()?.map(ProjectId),
+        test_case: r.opt_int()?.map(TestCaseId),
+        cluster: r.opt_int()?.map(ClusterId),
         events: list_of(&r.text()?)?,
         branches: list_of(&r.text()?)?,
         environments: list_of(&r.text()?)?,
@@ -147,6 +155,9 @@ fn written(row: &SubscriptionRow, at: Timestamp) -> crate::db::Args {
         quiet.map(|quiet| quiet.to.minutes()),
         row.muted_until,
         row.is_active,
+        row.user,
+        row.test_case.map(TestCaseId::get),
+        row.cluster.map(ClusterId::get),
         at
     ]
 }
@@ -167,23 +178,71 @@ pub async fn lock(session: &mut Session, id: SubscriptionId) -> Result<Option<Su
     session.first(&LOCK, args![id]).await?.as_ref().map(read).transpose()
 }
 
-/// Subscriptions by id, after one of them; with a project, those that its
-/// events may go to.
+/// Which subscriptions a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct SubscriptionFilter {
+    /// Besides those of the instance those of this person.
+    pub user: Option<UserId>,
+    /// Only those that events of this project may go to.
+    pub project: Option<ProjectId>,
+    /// Only those of all projects and of these.
+    pub scope: Option<Vec<i64>>,
+}
+
+/// Subscriptions by id, after one of them. PK
 ///
 /// # Errors
 /// [`StoreError`].
 pub async fn list(
     session: &mut Session,
-    project: Option<ProjectId>,
+    wanted: &SubscriptionFilter,
     after: Option<SubscriptionId>,
     limit: i64,
 ) -> Result<Vec<SubscriptionRow>> {
+    let filter = list_filter(session.backend(), wanted, after, limit);
+    session.list(filter).await?.iter().map(read).collect()
+}
+
+fn list_filter(
+    backend: crate::Backend,
+    wanted: &SubscriptionFilter,
+    after: Option<SubscriptionId>,
+    limit: i64,
+) -> Filter {
     let after = after.map_or(0, SubscriptionId::get);
-    let rows = match project {
-        Some(project) => session.all(&LIST_FOR, args![after, limit, project]).await?,
-        None => session.all(&LIST, args![after, limit]).await?,
+    // No account has the id 0.
+    let user = wanted.user.map_or(0, UserId::get);
+    let base = select!("WHERE s.id > $1 AND (s.user_id = $2 OR s.user_id IS NULL)");
+    Filter::new(backend, base, args![after, user])
+        .and_if("(s.project_id = ? OR s.project_id IS NULL)", wanted.project)
+        .and_if("(s.project_id IS NULL OR s.project_id in_ints(?))", wanted.scope.clone())
+        .end("ORDER BY s.id LIMIT ?", args![limit])
+}
+
+/// What the list can look like, for the test that prepares every statement.
+pub(crate) fn shapes(backend: crate::Backend) -> Vec<Filter> {
+    let all = SubscriptionFilter {
+        user: Some(UserId(1)),
+        project: Some(ProjectId(1)),
+        scope: Some(vec![1]),
     };
-    rows.iter().map(read).collect()
+    vec![list_filter(backend, &SubscriptionFilter::default(), None, 1), list_filter(backend, &all, None, 1)]
+}
+
+/// What a person asked for about a project, a test case or a cluster, in the header of the pages.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn of_scope(
+    session: &mut Session,
+    user: UserId,
+    project: ProjectId,
+    test_case: Option<TestCaseId>,
+    cluster: Option<ClusterId>,
+) -> Result<Option<SubscriptionRow>> {
+    let (case, cluster) = (test_case.map_or(0, TestCaseId::get), cluster.map_or(0, ClusterId::get));
+    let row = session.first(&OF_SCOPE, args![user, project, case, cluster]).await?;
+    row.as_ref().map(read).transpose()
 }
 
 /// Subscriptions that send something for events of a project now.

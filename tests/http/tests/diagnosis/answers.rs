@@ -36,6 +36,8 @@ async fn cluster_is_diagnosed(backend: Backend) {
             "{found}"
         );
         assert_eq!(found["patchValidation"]["status"], "applies", "{found}");
+        let events = "SELECT data FROM domain_events WHERE data LIKE '%diagnosis.completed%'";
+        assert_eq!(crate::rows::texts(&service, events).await.len(), 1, "subscribers hear of it once");
         assert_eq!((&found["inputTokens"], &found["outputTokens"]), (&json!(1200), &json!(340)));
         assert!(!found.to_string().contains("evil.example"), "links are dropped: {found}");
 

@@ -102,6 +102,7 @@ pub(crate) fn context(service: &Service) -> Context {
         retention: service.state().config().retention.clone(),
         retention_grace_ms: service.state().config().retention_grace_ms,
         deletion_grace_ms: service.state().config().deletion_grace_ms,
+        requires_sign_in: service.state().auth_enabled(),
         write_coalescer: WriteCoalescer::default(),
     }
 }

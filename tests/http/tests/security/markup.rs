@@ -33,6 +33,8 @@ async fn channel(service: &Service) -> String {
         paused_at: None,
         last_error: None,
         hourly_limit: 30,
+        user: None,
+        created_by: None,
         created_at: now,
         updated_at: now,
     };

@@ -25,6 +25,7 @@ use callboard_http::{ApiError, AppState};
 use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, LastFailure, OccurrenceQuery};
 use callboard_query::failures::{self, FixPlan, RankedLocator};
 use callboard_query::links::Hook;
+use callboard_query::notifications::Watched;
 use callboard_query::resolve;
 use callboard_query::scm::{self, NewIssue};
 use callboard_query::shapes::{ClusterBrief, ClusterDetail, ExecutionWithRun};
@@ -163,6 +164,8 @@ pub(crate) async fn cluster(
     let name = brief.title.clone().unwrap_or_else(|| brief.signature.clone());
     let all = format!("/projects/{}?tab=clusters", cluster.project.id);
     let shell = Shell::in_project(&visit, &cluster.project, &name).await?.under("Clusters", all).here(name);
+    let watched = Watched { project, test_case: None, cluster: Some(id) };
+    let shell = shell.offering(&visit, watched).await?;
     match asked.tab {
         Tab::Overview => {}
         Tab::Tests => return affected::tab(visit, project, id, cluster, shell, asked.page).await,

@@ -135,7 +135,7 @@ pub(super) struct Refused {
 }
 
 /// The form that signs in.
-pub(super) fn form(
+pub(super) async fn form(
     state: &AppState,
     place: &Place<'_>,
     refused: Option<Refused>,
@@ -157,7 +157,7 @@ pub(super) fn form(
         refusal,
         username,
         providers: providers(state),
-        sends_mail: mail::is_configured(state.config()),
+        sends_mail: state.mail_config().await.is_ok_and(|config| mail::is_configured(&config)),
     })
 }
 
@@ -192,7 +192,7 @@ pub(crate) async fn login(
         let typed = if matches!(refusal, Refusal::Provider(_)) { None } else { open() };
         Refused { refusal, username: typed.map(|typed| typed.value.into_name()).unwrap_or_default() }
     });
-    form(&state, &Place::Before(asked.next.as_deref().unwrap_or("/")), refused)
+    form(&state, &Place::Before(asked.next.as_deref().unwrap_or("/")), refused).await
 }
 
 #[cfg(test)]

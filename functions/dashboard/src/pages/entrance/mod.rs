@@ -42,7 +42,7 @@ pub(crate) struct NoticePage {
 pub(crate) async fn in_place(state: &AppState, address: &str) -> Result<Response, ApiError> {
     let mut page = match first_administrator::state(state.store()).await? {
         SetupState::Needed => setup::form(state, "reload", None),
-        SetupState::Done => login::form(state, &login::Place::Of(address), None),
+        SetupState::Done => login::form(state, &login::Place::Of(address), None).await,
         SetupState::NoAccountLeft => setup::no_account_left(state),
     }?;
     *page.status_mut() = StatusCode::UNAUTHORIZED;

@@ -17,6 +17,7 @@ use axum::response::Response;
 use callboard_domain::ids::ProjectId;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState};
+use callboard_query::notifications::Watched;
 use callboard_query::shapes::Project;
 use callboard_query::{projects, resolve};
 
@@ -125,7 +126,8 @@ pub(crate) async fn project(
     let project = projects::get(&visit.ctx, authorized).await?;
     let name = project.reference.shown().to_owned();
     let shell = Shell::new(&visit, Section::Project(id.get()), name.as_str()).await?;
-    let shell = shell.under("Projects", "/projects").here(name);
+    let watched = Watched { project: authorized, test_case: None, cluster: None };
+    let shell = shell.under("Projects", "/projects").here(name).offering(&visit, watched).await?;
     let shows_members = visit.caller.is_administrator();
     let telling = project.telling_run.as_ref().or(project.latest_run.as_ref());
     let standing = Standing(project.tendency, telling.map(|run| run.status));

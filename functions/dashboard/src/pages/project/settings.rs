@@ -8,7 +8,7 @@ use callboard_http::{ApiError, AppState};
 use callboard_query::histories::{self, JoinState, JoinedHistory};
 use callboard_query::scm::Provider;
 use callboard_query::shapes::Project;
-use callboard_query::{gates, retention, storage, tags};
+use callboard_query::{gates, retention, storage, storage_quota, tags};
 
 use super::Head;
 use crate::components::{ChoiceRow, DeletionChoice, GatePolicies, RetentionForm, RetentionPending};
@@ -53,6 +53,8 @@ struct SettingsTab {
     choice: DeletionChoice,
     /// What the project stores.
     bytes: i64,
+    /// Its quota, bytes.
+    quota: Option<i64>,
 }
 
 /// A kind of code host to choose.
@@ -129,6 +131,7 @@ pub(super) async fn tab(
         joined_histories: joined.items,
         choice: DeletionChoice::new(visit),
         bytes: stored.totals.bytes,
+        quota: storage_quota::of_project(&visit.ctx, project).await?.quota_bytes,
         tags: known.collect(),
         branches,
         is_default_unseen,

@@ -27,7 +27,7 @@ const CHANNELS: usize = 200;
 const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
 
 /// What an event is called on the page.
-fn event_label(word: &str) -> &'static str {
+pub(crate) fn event_label(word: &str) -> &'static str {
     match NotificationEvent::parse(word) {
         Some(NotificationEvent::RunFinished) => "Run finished",
         Some(NotificationEvent::RunFailed) => "Run failed",
@@ -38,15 +38,25 @@ fn event_label(word: &str) -> &'static str {
         Some(NotificationEvent::ClusterRegressed) => "Fixed failure is back",
         Some(NotificationEvent::ClusterVerified) => "Fix held",
         Some(NotificationEvent::QuarantineReleased) => "Test left quarantine",
+        Some(NotificationEvent::TestFailed) => "Test fails (of one test)",
+        Some(NotificationEvent::TestFixed) => "Test passes again (of one test)",
+        Some(NotificationEvent::TestSlower) => "Test became slower",
+        Some(NotificationEvent::EvidenceDropped) => "Evidence not stored",
+        Some(NotificationEvent::DiagnosisCompleted) => "Failure diagnosed",
+        Some(NotificationEvent::StorageQuota) => "Storage quota",
+        Some(NotificationEvent::RunRevised) => "Run changed",
+        Some(NotificationEvent::ChannelPaused) => "Channel paused",
         Some(NotificationEvent::Summary) => "Summary",
         Some(NotificationEvent::Test) => "Test message",
         None => "Unknown event",
     }
 }
 
-/// Kinds in the order they are offered.
+/// Kinds with an address in the order they are offered.
 const KINDS: [ChannelKind; 5] =
     [ChannelKind::Slack, ChannelKind::Teams, ChannelKind::Discord, ChannelKind::Email, ChannelKind::Webhook];
+/// Kinds that a person has once.
+const OWN_KINDS: [ChannelKind; 2] = [ChannelKind::Browser, ChannelKind::PersonalEmail];
 
 const fn kind_label(kind: ChannelKind) -> &'static str {
     match kind {
@@ -55,6 +65,8 @@ const fn kind_label(kind: ChannelKind) -> &'static str {
         ChannelKind::Discord => "Discord",
         ChannelKind::Email => "Email",
         ChannelKind::Webhook => "Webhook",
+        ChannelKind::Browser => "In the browser",
+        ChannelKind::PersonalEmail => "My email address",
     }
 }
 
@@ -68,10 +80,12 @@ struct SubscriptionRow {
     /// When it sends, unless that is at once.
     schedule: Option<String>,
     active: bool,
+    /// Whether the reader may change it.
+    may_change: bool,
 }
 
 impl SubscriptionRow {
-    fn new(found: Subscription, channels: &[Channel], projects: &[Choice]) -> Self {
+    fn new(found: Subscription, channels: &[Channel], projects: &[Choice], is_administrator: bool) -> Self {
         let filters = &found.filters;
         let mut places: Vec<String> = filters.branches.clone();
         if filters.default_branch_only {
@@ -82,20 +96,27 @@ impl SubscriptionRow {
             id: found.id,
             schedule: schedule_of(&found),
             events: found.events.iter().map(|word| event_label(word)).collect(),
-            project: found.project_id.map_or_else(
-                || "All projects".to_owned(),
-                |id| {
-                    let known = projects.iter().find(|project| project.id == id);
-                    known.map_or_else(|| format!("Project {id}"), |project| project.name.clone())
-                },
-            ),
+            project: place_of(&found, projects),
             branches: if places.is_empty() { "All branches".to_owned() } else { places.join(", ") },
             channel: channels
                 .iter()
                 .find(|channel| channel.id == found.channel_id)
                 .map_or_else(String::new, |channel| channel.name.clone()),
             active: found.active,
+            may_change: !found.is_global || is_administrator,
         }
+    }
+}
+
+/// What a subscription is about: `All projects`, `shop`, `shop, one test`.
+fn place_of(found: &Subscription, projects: &[Choice]) -> String {
+    let Some(id) = found.project_id else { return "All projects".to_owned() };
+    let known = projects.iter().find(|project| project.id == id);
+    let name = known.map_or_else(|| format!("Project {id}"), |project| project.name.clone());
+    match (found.test_case_id, found.cluster_id) {
+        (Some(_), _) => format!("{name}, one test"),
+        (None, Some(_)) => format!("{name}, one failure"),
+        (None, None) => name,
     }
 }
 
@@ -218,7 +239,17 @@ struct NotificationsPage {
     keeps_secrets: bool,
     /// Whether mail can be sent.
     sends_mail: bool,
+    /// Whether the reader manages the channels of the instance.
+    is_administrator: bool,
+    /// Whether the reader has channels of their own.
+    is_person: bool,
+    /// Whether they may have those with an address.
+    may_add: bool,
+    /// Channels that people have once and the reader does not yet.
+    offered: Vec<ChannelKind>,
     channels: Vec<Channel>,
+    /// Those the reader may subscribe to.
+    usable: Vec<Channel>,
     subscriptions: Vec<SubscriptionRow>,
     projects: Vec<Choice>,
     subscription: SubscriptionForm,
@@ -240,7 +271,7 @@ impl FromQuery for Params {
     }
 }
 
-/// Channels and subscriptions; for administrators.
+/// Channels and subscriptions of the instance, and those of the reader.
 pub(crate) async fn notifications(
     State(state): State<AppState>,
     visit: Visit,
@@ -248,26 +279,35 @@ pub(crate) async fn notifications(
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::NotificationsPage, &params)?;
     let after = cursors.decode(params.page.cursor.as_deref())?;
-    let channels = notifications::list(&visit.ctx, None, CHANNELS).await?.items;
-    let found = notifications::subscriptions(&visit.ctx, None, after, params.page.rows()).await?;
+    let caller = &visit.caller;
+    let channels = notifications::list(&visit.ctx, caller, None, CHANNELS).await?.items;
+    let found = notifications::subscriptions(&visit.ctx, caller, None, after, params.page.rows()).await?;
     let found = cursors.page(found)?;
     let projects = project_names::choices(&visit.ctx, visit.caller.scope()).await?;
     let subscription = match params.edit {
-        Some(id) => SubscriptionForm::editing(notifications::subscription(&visit.ctx, id).await?),
+        Some(id) => SubscriptionForm::editing(notifications::subscription(&visit.ctx, caller, id).await?),
         None => SubscriptionForm::proposed(),
     };
     let shell = Shell::new(&visit, Section::Settings, "Notifications").await?;
+    let (is_administrator, is_person) = (caller.is_administrator(), caller.user_id().is_some());
+    let is_known = |kind: &ChannelKind| channels.iter().any(|channel| channel.kind == *kind);
+    let usable = channels.iter().filter(|channel| !channel.is_global || is_administrator).cloned().collect();
     answer(&NotificationsPage {
         shell: shell.under("Settings", "/settings").here("Notifications"),
         tabs: SettingsTabs::new(&visit, SettingsTab::Notifications),
         keeps_secrets: !state.config().secret_keys.is_empty(),
-        sends_mail: mail::is_configured(state.config()),
+        sends_mail: mail::is_configured(&*state.mail_config().await?),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         subscriptions: found
             .items
             .into_iter()
-            .map(|subscription| SubscriptionRow::new(subscription, &channels, &projects))
+            .map(|found| SubscriptionRow::new(found, &channels, &projects, is_administrator))
             .collect(),
+        is_administrator,
+        is_person,
+        may_add: caller.may_triage(),
+        offered: OWN_KINDS.into_iter().filter(|kind| is_person && !is_known(kind)).collect(),
+        usable,
         channels,
         projects,
         subscription,
@@ -302,7 +342,7 @@ impl FromQuery for DeliveriesParams {
     }
 }
 
-/// The delivery log of a channel; for administrators.
+/// The delivery log of a channel that the reader may change.
 pub(crate) async fn deliveries(
     visit: Visit,
     Path(id): Path<ChannelId>,
@@ -310,8 +350,9 @@ pub(crate) async fn deliveries(
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::DeliveriesPage, &(id, &params))?;
     let before = cursors.decode(params.page.cursor.as_deref())?;
-    let channel = notifications::channel(&visit.ctx, id).await?;
-    let found = notifications::deliveries(&visit.ctx, id, params.state, before, params.page.rows()).await?;
+    let channel = notifications::channel(&visit.ctx, &visit.caller, id).await?;
+    let limit = params.page.rows();
+    let found = notifications::deliveries(&visit.ctx, &visit.caller, id, params.state, before, limit).await?;
     let found = cursors.page(found)?;
     let shell = Shell::new(&visit, Section::Settings, &channel.name).await?;
     let states = DeliveryState::WORDS.iter().map(|word| StateChoice::new(*word, state_label(word)));
@@ -340,6 +381,7 @@ fn state_label(word: &str) -> &'static str {
         Some(DeliveryState::Unknown) => "may not have arrived",
         Some(DeliveryState::Failed) => "failed",
         Some(DeliveryState::Parked) => "channel paused",
+        Some(DeliveryState::Skipped) => "not sent",
         None => "unknown",
     }
 }

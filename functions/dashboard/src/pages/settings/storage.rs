@@ -6,11 +6,13 @@ use std::cmp::Reverse;
 use askama::Template;
 use axum::response::Response;
 use callboard_auth::RouteId;
+use callboard_domain::storage_quota::StorageQuota;
 use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::retention::PresetEstimate;
+use callboard_query::settings;
 use callboard_query::storage::{self, Amount, AmountOfKind, Disk, Forecast, PendingAmount, ProjectAmount};
 
 use crate::components::{DeletionList, Pager, SettingsTab, SettingsTabs};
@@ -56,6 +58,8 @@ struct StoragePage {
     projects: Vec<ProjectAmount>,
     pager: Pager,
     deletions: DeletionList,
+    /// The quota of the instance, bytes.
+    quota: Option<i64>,
 }
 
 /// How much is kept; for administrators.
@@ -67,6 +71,7 @@ pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<
     let projects = storage::largest(&visit.ctx, visit.scope(), after, asked.page.rows()).await?;
     let projects = cursors.page(projects)?;
     let deletions = DeletionList::read(&visit).await?;
+    let quota = settings::of_instance::<StorageQuota>(&visit.ctx).await?.set.quota_bytes;
     let shell = Shell::new(&visit, Section::Settings, "Storage").await?;
     answer(&StoragePage {
         shell: shell.under("Settings", "/settings").here("Storage"),
@@ -82,6 +87,7 @@ pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<
         pager: Pager::new(&visit.address, projects.next_cursor.as_ref()),
         projects: projects.items,
         deletions,
+        quota,
     })
 }
 

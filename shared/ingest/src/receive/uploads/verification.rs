@@ -1,6 +1,7 @@
 //! Finding out whether staged bytes are what was announced, within a request as
 //! far as that is quick, else by a job.
 
+use callboard_domain::events::DomainEvent;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_store::blobs::staged_copy::{self, Hashed, SMALL_BYTES};
@@ -8,7 +9,7 @@ use callboard_store::blobs::{Room, StagedBlob, random_secret};
 use callboard_store::db::Session;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::upload_tickets::{self, TicketState, UploadTicket, UploadTicketHash};
-use callboard_store::{boxed, unclaimed};
+use callboard_store::{boxed, outbox, unclaimed};
 use serde::{Deserialize, Serialize};
 
 use crate::{Context, Result};
@@ -163,6 +164,13 @@ pub async fn verify_upload(ctx: &Context, job: &VerifyUpload, now: Timestamp) ->
     let is_taken = is_right && upload_tickets::mark_verified(&mut session, hash, &key).await?;
     if !is_right {
         upload_tickets::mark_rejected(&mut session, hash, is_wrong_size).await?;
+        if let Some(run) = ticket.run {
+            let what = if is_wrong_size { "another size" } else { "other content" };
+            let name = ticket.name.as_deref().unwrap_or("A file");
+            let reason = format!("{name} was refused: it arrived with {what} than announced.");
+            let event = DomainEvent::EvidenceDropped { run, reason };
+            outbox::append(&mut session, ticket.project, &[event], now).await?;
+        }
     }
     session.commit().await?;
     if !is_right {
