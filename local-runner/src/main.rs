@@ -1,16 +1,22 @@
 //! `callboard`: the service on one machine.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use callboard_auth::keys::Secrets;
 use callboard_auth::sealed::StoredSecrets;
-use callboard_http::{Clock, install_tls, serve};
+use callboard_fn_jobs::{Budget, run_due};
+use callboard_http::{AppState, Clock, install_tls, serve};
 use callboard_local_runner::run;
 use callboard_platform::config::{Config, EXIT_CONFIG, Platform, registry};
 use callboard_platform::telemetry;
 use callboard_query::accounts::enabling;
 use callboard_query::project_editing::{Rotated, rotate_secrets as rotate_secrets_of};
 use clap::{Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
+
+/// How long `work` begins jobs: about as long as until it is called again.
+const WORK_TIME: Duration = Duration::from_secs(50);
 
 /// Work moves between many threads here, and the system's allocator keeps what each
 /// of them had at most.
@@ -31,6 +37,8 @@ enum Command {
     Serve,
     /// Bring the database up to date and exit.
     Migrate,
+    /// Do the background work that is due, and exit: for platforms that stop the service between requests.
+    Work,
     /// Make an account an administrator's, and print a link to set its password.
     GrantAdministrator {
         /// Name the account signs in with.
@@ -66,6 +74,10 @@ async fn main() -> ExitCode {
             Ok(config) => rotate_secrets(config).await,
             Err(refused) => return refused,
         },
+        Command::Work => match configuration() {
+            Ok(config) => work(config).await,
+            Err(refused) => return refused,
+        },
         Command::Migrate => match configuration() {
             Ok(config) => migrate(config).await,
             Err(refused) => return refused,
@@ -96,6 +108,29 @@ async fn migrate(config: Config) -> anyhow::Result<()> {
     store.migrate().await?;
     enabling::deploy(&store, config.auth_enabled, Clock::system().now()).await?;
     say("The database is up to date");
+    Ok(())
+}
+
+async fn work(config: Config) -> anyhow::Result<()> {
+    let store = run::open_store(&config).await?;
+    anyhow::ensure!(
+        store.schema_is_current().await?,
+        "the database waits for a migration (`callboard migrate`)"
+    );
+    let state = AppState::new(config, store);
+    let stopping = CancellationToken::new();
+    let budget = Budget::of(WORK_TIME).stopped_by(stopping.clone());
+    let stopped = async {
+        serve::stop_requested().await;
+        stopping.cancel();
+        // What has begun is waited for below.
+        std::future::pending::<()>().await;
+    };
+    let summary = tokio::select! {
+        summary = run_due(&state, budget) => summary?,
+        () = stopped => return Ok(()),
+    };
+    say(&format!("{} jobs done, {} failed", summary.done, summary.failed));
     Ok(())
 }
 

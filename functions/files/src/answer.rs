@@ -39,6 +39,8 @@ pub(crate) async fn answer(
     let may_lack_storage =
         presentation.is_opaque_page || (presentation.is_page && opaque::is_framed(request));
     let is_page = may_lack_storage && opaque::opens_page(request);
+    // With an origin of its own a page may fetch itself.
+    let opens_apart = presentation.is_page && !presentation.is_opaque_page;
     let tag = if is_page { format!("\"{}-page\"", served.etag) } else { format!("\"{}\"", served.etag) };
     let mut headers = HeaderMap::new();
     headers.insert(ETAG, text(&tag)?);
@@ -69,6 +71,11 @@ pub(crate) async fn answer(
         Wanted::Unsatisfiable => return Err(outside(served.size)?),
     };
     if request.method == Method::GET && elsewhere::is_too_much(state, length) {
+        if opens_apart && opaque::opens_page(request) {
+            headers.insert(CACHE_CONTROL, ASK_AGAIN);
+            headers.remove(ETAG);
+            return Ok((headers, elsewhere::page_in_parts(state)).into_response());
+        }
         return elsewhere::answer(state, served, presentation, request).await;
     }
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));

@@ -63,7 +63,11 @@ pub(crate) async fn file(
     let mut response = tagged(&headers, file.content_type, Bytes::from_static(file.bytes));
     let set = response.headers_mut();
     set.insert(CACHE_CONTROL, if file.is_fingerprinted { FOR_EVER } else { ASK_AGAIN });
-    let policy = state.sandbox().viewer_policy(state.config().site_url.as_ref(), &INLINE_SCRIPTS);
+    let policy = state.sandbox().viewer_policy(
+        state.config().site_url.as_ref(),
+        &INLINE_SCRIPTS,
+        state.large_answers_origin(),
+    );
     // The worker's own policy: whatever a page tells it to load, it loads from here.
     set.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_str(&policy).map_err(ApiError::internal)?);
     set.insert(REFERRER_POLICY, NO_REFERRER);

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use callboard_http::extract::{FromQuery, Query, QueryReader};
 use callboard_http::{ApiError, AppState};
+use callboard_store::SchemaState;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -48,7 +49,8 @@ pub(crate) struct HealthAnswer {
     /// `ok`, or `error` with status 503.
     #[schema(example = "ok")]
     status: &'static str,
-    /// `ok`, `unreachable`, `migration_pending`, or `auth_mode_differs` when another process on this database
+    /// `ok`, `unreachable`, `migration_pending`, `version_too_old` when a version that is more than one release newer
+    /// migrated the database, or `auth_mode_differs` when another process on this database
     /// requires sign-in and this one does not; absent for a live probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "ok")]
@@ -77,7 +79,11 @@ pub(crate) async fn health(State(state): State<AppState>, Query(asked): Query<As
                     Ok(true) => "auth_mode_differs",
                     Err(Unreachable) => "unreachable",
                 },
-                Ok(false) => "migration_pending",
+                Ok(false) => match in_time(state.store().schema_state()).await {
+                    Ok(SchemaState::TooNew) => "version_too_old",
+                    Ok(SchemaState::Behind | SchemaState::Current) => "migration_pending",
+                    Err(Unreachable) => "unreachable",
+                },
                 Err(Unreachable) => "unreachable",
             },
             Err(Unreachable) => "unreachable",

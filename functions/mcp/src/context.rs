@@ -10,6 +10,7 @@ use callboard_query::accounts::acting::Acting;
 use callboard_query::diagnoses::{DiagnosisError, NotConfigured};
 use callboard_query::scm::SourceControlError;
 use callboard_query::{Entity, resolve};
+use callboard_store::{BUILD_TOO_OLD, SchemaState};
 
 use crate::error::ToolError;
 use crate::tool::{Group, Tool};
@@ -74,8 +75,13 @@ impl Context {
             return Err(ToolError::KeyReads);
         }
         if !self.state.schema_is_current().await.map_err(ToolError::fault)? {
-            let waits = "The database waits for a migration; nothing can be written until then.";
-            return Err(ToolError::Refused(waits.to_owned()));
+            let problem = match self.state.store().schema_state().await.map_err(ToolError::fault)? {
+                SchemaState::TooNew => BUILD_TOO_OLD,
+                SchemaState::Behind | SchemaState::Current => {
+                    "The database waits for a migration; nothing can be written until then."
+                }
+            };
+            return Err(ToolError::Refused(problem.to_owned()));
         }
         Ok(())
     }

@@ -115,8 +115,10 @@ pub(crate) async fn export(
         (CONTENT_TYPE, format.content_type().to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", file.name())),
     ];
-    let body = if state.config().platform == Platform::Lambda {
-        Body::from(whole(&file, &head, first, state.config().max_export_bytes).await?)
+    let config = state.config();
+    let body = if config.platform == Platform::Lambda {
+        let most = config.max_export_bytes.min(config.max_answer_bytes().unwrap_or(u64::MAX));
+        Body::from(whole(&file, &head, first, most).await?)
     } else {
         streamed(file, head, first)
     };

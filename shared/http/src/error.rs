@@ -262,6 +262,12 @@ impl ApiError {
         )
     }
 
+    /// 503 for a write when a version that is more than one release newer migrated the database.
+    #[must_use]
+    pub fn version_too_old() -> Self {
+        Self::unavailable("database_unavailable", callboard_store::BUILD_TOO_OLD)
+    }
+
     /// 503 for a write while migrations are pending.
     #[must_use]
     pub fn migration_pending() -> Self {

@@ -1,10 +1,13 @@
 //! The whole `main` of a function: configuration, state once, then events or,
-//! outside of a function host, a port. Functions never migrate.
+//! outside of a function host, a port. None of them migrates but the one that is
+//! there for nothing else, which no client reaches.
 
 use std::process::ExitCode;
 
 use axum::Router;
 use axum::response::Response;
+use lambda_http::{LambdaEvent, service_fn};
+use serde_json::Value;
 
 use crate::front::front;
 use crate::gateway;
@@ -80,6 +83,35 @@ where
             }
             Err(error) => fail(name, &error),
         },
+    }
+}
+
+/// Serves a function that a deployment or an operator invokes, and no client. `invoked` gets
+/// the event; what it says is the answer. Outside of a function host it is called once.
+pub async fn serve_invoked_function<F, E>(name: &str, invoked: impl Fn(Value) -> F) -> ExitCode
+where
+    F: Future<Output = Result<Value, E>>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    install_tls();
+    let platform = Platform::of_process();
+    telemetry::start("info", platform);
+    if platform == Platform::Server {
+        return match invoked(Value::Null).await {
+            Ok(answer) => {
+                tracing::info!("{name}: {answer}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(name, &error),
+        };
+    }
+    let handler = service_fn(|event: LambdaEvent<Value>| {
+        let answered = invoked(event.payload);
+        async { answered.await.map_err(lambda_http::Error::from) }
+    });
+    match lambda_http::lambda_runtime::run(handler).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(name, &error),
     }
 }
 

@@ -37,6 +37,9 @@ const AS_IT_IS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':')
     .remove(b'@');
 
+/// The same of a path that is encoded already.
+const ENCODED: &AsciiSet = &AS_IT_IS.remove(b'%');
+
 type Correct = fn(lambda_http::Request) -> lambda_http::Request;
 
 /// What a function host calls: the router for a request, `scheduled` for an
@@ -72,25 +75,29 @@ fn behind(router: Router) -> MapRequest<Router, Correct> {
 /// HTTP APIs hand the path over decoded; read as a URL again, a `#` in a file
 /// name would end the path, `%41` would become `A`, and `..` would vanish
 /// before anybody could refuse it. Function URLs use the same event and leave
-/// the path alone.
+/// the path alone. So do REST APIs and load balancers; but the path of a REST
+/// API is read with the name of its stage in front, which no route knows.
 fn as_sent(mut request: lambda_http::Request) -> lambda_http::Request {
-    let is_decoded = match request.request_context_ref() {
-        Some(RequestContext::ApiGatewayV2(context)) => {
-            !context.domain_name.as_deref().is_some_and(|name| name.contains(".lambda-url."))
+    let form = match request.request_context_ref() {
+        Some(RequestContext::ApiGatewayV2(context))
+            if !context.domain_name.as_deref().is_some_and(|name| name.contains(".lambda-url.")) =>
+        {
+            Some(AS_IT_IS)
         }
-        _ => false,
+        Some(RequestContext::ApiGatewayV1(_)) => Some(ENCODED),
+        _ => None,
     };
     if let Some(peer) = source(&request) {
         request.extensions_mut().insert(peer);
     }
-    if is_decoded {
+    if let Some(kept) = form {
         let path = request.raw_http_path();
         // What followed a decoded `#` was dropped, the query with it; it is there a second time, parsed.
         let query = match request.uri().query() {
             None if path.contains('#') => request.query_string_parameters().to_query_string(),
             query => query.unwrap_or_default().to_owned(),
         };
-        if let Some(uri) = with_path(request.uri(), path, &query) {
+        if let Some(uri) = with_path(request.uri(), path, kept, &query) {
             *request.uri_mut() = uri;
         }
     }
@@ -112,8 +119,8 @@ fn source(request: &lambda_http::Request) -> Option<Peer> {
     address?.trim().parse().ok().map(Peer)
 }
 
-fn with_path(uri: &Uri, decoded: &str, query: &str) -> Option<Uri> {
-    let mut target = utf8_percent_encode(decoded, AS_IT_IS).to_string();
+fn with_path(uri: &Uri, path: &str, kept: &'static AsciiSet, query: &str) -> Option<Uri> {
+    let mut target = utf8_percent_encode(path, kept).to_string();
     if !query.is_empty() {
         target.push('?');
         target.push_str(query);
@@ -151,10 +158,12 @@ mod tests {
     #[test]
     fn a_decoded_path_is_encoded_again() {
         let uri: Uri = "https://tests.example.org/anything".parse().unwrap();
-        let path = |decoded| with_path(&uri, decoded, "q=%20").unwrap().to_string();
+        let path = |decoded| with_path(&uri, decoded, AS_IT_IS, "q=%20").unwrap().to_string();
         assert_eq!(path("/f/g/a b#c%41.txt"), "https://tests.example.org/f/g/a%20b%23c%2541.txt?q=%20");
         assert_eq!(path("/api/../x"), "https://tests.example.org/api/../x?q=%20");
         assert_eq!(path("/naïve"), "https://tests.example.org/na%C3%AFve?q=%20");
+        let encoded = with_path(&uri, "/f/g/a%20b%23c%2541.txt", ENCODED, "").unwrap();
+        assert_eq!(encoded.to_string(), "https://tests.example.org/f/g/a%20b%23c%2541.txt");
     }
 
     #[tokio::test]

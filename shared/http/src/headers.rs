@@ -38,7 +38,10 @@ pub(crate) fn complete(
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
     if is_untrusted {
         let site = state.config().site_url.as_ref();
-        set(CONTENT_SECURITY_POLICY, &state.sandbox().content_policy(door, site));
+        set(
+            CONTENT_SECURITY_POLICY,
+            &state.sandbox().content_policy(door, site, state.large_answers_origin()),
+        );
     } else if is_page {
         let bucket = state.store().objects().signed_origin();
         set(CONTENT_SECURITY_POLICY, &page_policy(&state.sandbox().frame_sources(), bucket));

@@ -108,7 +108,7 @@ pub mod viewer;
 
 pub use error::ApiError;
 pub use front::front;
-pub use function::{install_tls, serve_function, serve_scheduled_function};
+pub use function::{install_tls, serve_function, serve_invoked_function, serve_scheduled_function};
 pub use idempotency::TellsSecret;
 pub use register::{ForPrograms, Routes};
 pub use sandbox::{Door, Sandbox, Site};

@@ -14,7 +14,7 @@ use callboard_auth::client_address::ClientAddress;
 use callboard_auth::limits;
 use callboard_auth::routes::{Access, BodyLimit, Method, OriginRule, RateClass};
 use callboard_auth::{Identity, Route, RouteId};
-use callboard_store::boxed;
+use callboard_store::{SchemaState, boxed};
 use http::Extensions;
 use http::header::{CONTENT_LENGTH, EXPECT, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
 
@@ -294,7 +294,10 @@ async fn settle(state: &AppState, route: &Route) {
 
 async fn writable(state: &AppState, route: &Route) -> Result<(), ApiError> {
     if route.mutates && !state.schema_is_current().await? {
-        return Err(ApiError::migration_pending());
+        return Err(match state.store().schema_state().await? {
+            SchemaState::TooNew => ApiError::version_too_old(),
+            SchemaState::Behind | SchemaState::Current => ApiError::migration_pending(),
+        });
     }
     Ok(())
 }

@@ -148,13 +148,20 @@ impl Sandbox {
     /// The policy of answers under `/f/`. Through the main door such content
     /// always gets an opaque origin, whatever else is configured.
     #[must_use]
-    pub fn content_policy(&self, door: Door, site: Option<&Origin>) -> String {
+    pub fn content_policy(&self, door: Door, site: Option<&Origin>, bucket: Option<&str>) -> String {
         match door {
-            Door::Sandbox => format!(
-                "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; connect-src 'self'; \
-                 form-action 'none'; frame-ancestors {}",
-                self.dashboard(site)
-            ),
+            Door::Sandbox => {
+                // Large pictures and videos of a report come from there.
+                let media = bucket.map(|bucket| {
+                    format!("img-src 'self' data: blob: {bucket}; media-src 'self' data: blob: {bucket}; ")
+                });
+                format!(
+                    "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; {}connect-src 'self'; \
+                     form-action 'none'; frame-ancestors {}",
+                    media.unwrap_or_default(),
+                    self.dashboard(site)
+                )
+            }
             Door::Main => {
                 "sandbox allow-scripts allow-popups allow-downloads; form-action 'none'; frame-ancestors 'self'"
                     .to_owned()
@@ -211,6 +218,6 @@ mod tests {
         let from = site("https://tests.example.org");
         assert_eq!(configured.file_url(&from, "g", "x;y.html"), "https://files.example.org/f/g/x%3By.html");
         assert_eq!(Sandbox::Opaque.file_url(&from, "g", "x"), "https://tests.example.org/f/g/x");
-        assert!(Sandbox::Opaque.content_policy(Door::Main, None).starts_with("sandbox allow-scripts"));
+        assert!(Sandbox::Opaque.content_policy(Door::Main, None, None).starts_with("sandbox allow-scripts"));
     }
 }

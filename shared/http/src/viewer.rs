@@ -74,6 +74,12 @@ impl AppState {
         !matches!(self.sandbox(), Sandbox::Origin(_)) || self.config().site_url.is_some()
     }
 
+    /// The origin that answers what is too large for this service, where there is one.
+    #[must_use]
+    pub fn large_answers_origin(&self) -> Option<&str> {
+        self.config().max_answer_bytes().and_then(|_| self.store().objects().signed_origin())
+    }
+
     /// Whether they may show traces so.
     #[must_use]
     pub fn shows_traces_in_place(&self) -> bool {
@@ -92,7 +98,11 @@ impl AppState {
     #[must_use]
     pub fn viewer_url(&self, site: &Site, granted_url: &str) -> Option<String> {
         match (self.viewer(), self.config().trace_viewer_origins.first()) {
-            (Viewer::Ready, _) => Some(self.sandbox().viewer_url(site, callboard_viewer::PAGE, granted_url)),
+            (Viewer::Ready, _) => {
+                // What is fetched from a bucket may not be there to be fetched, which the first page says.
+                let page = self.large_answers_origin().map_or(callboard_viewer::PAGE, |_| IN_PLACE);
+                Some(self.sandbox().viewer_url(site, page, granted_url))
+            }
             (Viewer::Elsewhere, Some(viewer)) => {
                 Some(format!("{viewer}/?trace={}", utf8_percent_encode(granted_url, NON_ALPHANUMERIC)))
             }
@@ -112,14 +122,16 @@ impl Sandbox {
         format!("{}/viewer/{page}?trace={trace}", self.origin_for(site))
     }
 
-    /// The policy of the viewer's answers: it loads from its own origin only.
+    /// The policy of the viewer's answers: it loads from its own origin only, and from
+    /// the bucket where large traces come from there.
     /// `scripts` are the inline scripts that may run, as the policy names them;
     /// evaluating is how the viewer tries out locators.
     #[must_use]
-    pub fn viewer_policy(&self, site: Option<&Origin>, scripts: &str) -> String {
+    pub fn viewer_policy(&self, site: Option<&Origin>, scripts: &str, bucket: Option<&str>) -> String {
+        let bucket = bucket.map(|bucket| format!(" {bucket}")).unwrap_or_default();
         format!(
             "default-src 'self' data: blob:; script-src 'self' 'unsafe-eval' {scripts}; \
-             style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob:; object-src 'none'; base-uri 'none'; \
+             style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob:{bucket}; object-src 'none'; base-uri 'none'; \
              form-action 'none'; frame-ancestors {}",
             self.dashboard(site)
         )

@@ -8,6 +8,7 @@
 //! transaction that refers to it: whatever a crash leaves behind has a row
 //! that names it, and [`collect`] removes what no row refers to.
 
+pub mod assembled;
 pub mod collect;
 pub mod content;
 pub mod freeing;

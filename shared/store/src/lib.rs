@@ -75,6 +75,7 @@ pub use async_recursion::async_recursion as boxed;
 pub use db::{Backend, Db, Session};
 pub use error::{Result, StoreError};
 pub use memory_budget::{MemoryBudget, Reservation, Resource};
+pub use migrate::{BUILD_TOO_OLD, SchemaState, newest_step};
 pub use objects::Objects;
 pub use statements::{all as all_statements, all_lists};
 
@@ -155,12 +156,20 @@ impl Store {
         migrate::run(&self.db).await
     }
 
-    /// Whether the schema is the one this build was written for (or newer).
+    /// Whether the schema is the one this build was written for, or that of the next release.
     ///
     /// # Errors
     /// [`StoreError::Database`] when the database does not answer.
     pub async fn schema_is_current(&self) -> Result<bool> {
-        migrate::is_current(&self.db).await
+        Ok(self.schema_state().await? == SchemaState::Current)
+    }
+
+    /// How the schema fits this build.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when the database does not answer.
+    pub async fn schema_state(&self) -> Result<SchemaState> {
+        migrate::state(&self.db).await
     }
 
     /// Asks the database for a sign of life.

@@ -13,6 +13,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::accounts::users::STATEMENTS,
     crate::audit::STATEMENTS,
     crate::blobs::STATEMENTS,
+    crate::blobs::assembled::STATEMENTS,
     crate::blobs::collect::STATEMENTS,
     crate::branch_states::STATEMENTS,
     crate::clusters::STATEMENTS,

@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use callboard_store::{Backend, jobs};
-use callboard_test_support::{Answer, Form, Runner, S3Server, Settings, TestDatabase, report_archive};
+use callboard_test_support::{
+    Answer, Form, Gateway, Runner, S3Server, Settings, TestDatabase, report_archive,
+};
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, Method, Request};
 use serde_json::{Value, json};
@@ -41,11 +43,21 @@ impl Both {
     /// # Errors
     /// When one of them does not start.
     pub async fn start() -> Result<Self> {
+        Self::behind(Gateway::HttpApi, &[]).await
+    }
+
+    /// The same with functions behind another gateway, and with further settings of them.
+    ///
+    /// # Errors
+    /// When one of them does not start.
+    pub async fn behind(gateway: Gateway, further: &[(&str, &str)]) -> Result<Self> {
         let database = TestDatabase::fresh(Backend::Postgres).await?;
         let bucket = S3Server::start().await?;
-        let settings = settings(&database, &bucket);
+        let mut settings = settings(&database, &bucket);
         let runner = Runner::start(&settings).await?;
-        Ok(Self { functions: Deployment::new(settings)?, runner, bucket, database })
+        settings.extend(further.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let functions = Deployment::new(settings)?.behind(gateway);
+        Ok(Self { functions, runner, bucket, database })
     }
 
     /// Asks both and returns what each answered.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use callboard_test_support::{Answer, Function, Settings};
+use callboard_test_support::{Answer, Function, Gateway, Settings};
 use http::Request;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::served::infra;
 
@@ -18,9 +18,28 @@ use crate::served::infra;
 #[derive(Debug)]
 pub struct Deployment {
     settings: Settings,
+    gateway: Gateway,
+    instances: usize,
     routes: Vec<DeployedRoute>,
     default: String,
-    running: Mutex<BTreeMap<String, Arc<Function>>>,
+    running: Mutex<BTreeMap<String, Arc<Instances>>>,
+}
+
+/// The instances of one function. Each handles one request at a time.
+#[derive(Debug)]
+struct Instances {
+    permits: Semaphore,
+    idle: std::sync::Mutex<Vec<Arc<Function>>>,
+}
+
+impl Instances {
+    fn new(most: usize) -> Self {
+        Self { permits: Semaphore::new(most), idle: std::sync::Mutex::default() }
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Function>>> {
+        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +63,27 @@ impl Deployment {
                 Ok(DeployedRoute { path: text(&route["path"])?, function: text(&route["function"])? })
             })
             .collect::<Result<_>>()?;
-        Ok(Self { settings, routes, default: text(&document["default"])?, running: Mutex::default() })
+        let default = text(&document["default"])?;
+        Ok(Self {
+            settings,
+            gateway: Gateway::default(),
+            instances: 1,
+            routes,
+            default,
+            running: Mutex::default(),
+        })
+    }
+
+    /// The same behind another gateway.
+    #[must_use]
+    pub fn behind(self, gateway: Gateway) -> Self {
+        Self { gateway, ..self }
+    }
+
+    /// The same with so many instances of each function.
+    #[must_use]
+    pub fn with_instances(self, instances: usize) -> Self {
+        Self { instances, ..self }
     }
 
     /// Sends a request through the gateway.
@@ -52,26 +91,48 @@ impl Deployment {
     /// # Errors
     /// When the function fails instead of answering.
     pub async fn send(&self, request: &Request<Bytes>) -> Result<Answer> {
-        let (function, route_key) = match best(&self.routes, request.uri().path()) {
-            Some(route) => (&route.function, format!("ANY {}", route.path)),
-            None => (&self.default, "$default".to_owned()),
-        };
-        let answer = self.function(function).await?.invoke(&route_key, request).await;
+        let route = best(&self.routes, request.uri().path());
+        let route_key = route.map_or_else(|| "$default".to_owned(), |route| format!("ANY {}", route.path));
+        let function = self.function_of(request.uri().path());
+        let instances = self.instances(function).await;
+        let _permit = instances.permits.acquire().await?;
+        let instance = self.take(function, &instances).await?;
+        let answer = instance.invoke_behind(self.gateway, &route_key, request).await;
+        if answer.is_ok() {
+            instances.idle().push(instance);
+        }
         answer.with_context(|| format!("{} {} at {function}", request.method(), request.uri()))
     }
 
-    /// A function, started when it does not run yet.
+    /// The function that answers requests for a path.
+    #[must_use]
+    pub fn function_of(&self, path: &str) -> &str {
+        best(&self.routes, path).map_or(&self.default, |route| &route.function)
+    }
+
+    async fn instances(&self, name: &str) -> Arc<Instances> {
+        let mut running = self.running.lock().await;
+        Arc::clone(running.entry(name.to_owned()).or_insert_with(|| Arc::new(Instances::new(self.instances))))
+    }
+
+    async fn take(&self, name: &str, instances: &Instances) -> Result<Arc<Function>> {
+        let idle = instances.idle().pop();
+        match idle {
+            Some(instance) => Ok(instance),
+            None => Ok(Arc::new(Function::start(name, &self.settings).await?)),
+        }
+    }
+
+    /// An instance of a function, started when none runs yet.
     ///
     /// # Errors
     /// When it does not start.
     pub async fn function(&self, name: &str) -> Result<Arc<Function>> {
-        let mut running = self.running.lock().await;
-        if let Some(function) = running.get(name) {
-            return Ok(Arc::clone(function));
-        }
-        let function = Arc::new(Function::start(name, &self.settings).await?);
-        running.insert(name.to_owned(), Arc::clone(&function));
-        Ok(function)
+        let instances = self.instances(name).await;
+        let _permit = instances.permits.acquire().await?;
+        let instance = self.take(name, &instances).await?;
+        instances.idle().push(Arc::clone(&instance));
+        Ok(instance)
     }
 
     /// Has the work done that is due, as the scheduler of the platform does.
@@ -79,8 +140,21 @@ impl Deployment {
     /// # Errors
     /// When the function fails.
     pub async fn tick(&self) -> Result<()> {
-        self.function("jobs").await?.invoke_event(&scheduled()).await?;
+        self.invoke_event("jobs", &scheduled()).await?;
         Ok(())
+    }
+
+    /// Invokes a function with an event of the platform; its answer.
+    ///
+    /// # Errors
+    /// When the function fails.
+    pub async fn invoke_event(&self, name: &str, event: &Value) -> Result<Bytes> {
+        let instances = self.instances(name).await;
+        let _permit = instances.permits.acquire().await?;
+        let instance = self.take(name, &instances).await?;
+        let answer = instance.invoke_event(event).await?;
+        instances.idle().push(instance);
+        Ok(answer)
     }
 }
 

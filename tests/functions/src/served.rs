@@ -37,6 +37,9 @@ pub const FUNCTIONS: [(&str, MakeRouter); 16] = [
     ("jobs", callboard_fn_jobs::router),
 ];
 
+/// What is invoked by the platform alone.
+pub const WITHOUT_ROUTES: [&str; 1] = ["migrate"];
+
 /// Answers what no route matches, as any function would.
 const DEFAULT_FUNCTION: &str = "health";
 

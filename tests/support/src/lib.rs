@@ -30,7 +30,7 @@ pub use client::{Answer, Client};
 pub use code_host::{CodeHost, Dialect, Fault};
 pub use databases::{TestDatabase, backends, for_each_backend, for_each_database};
 pub use form::{Form, report_archive};
-pub use lambda::Function;
+pub use lambda::{EventTooLarge, Function, Gateway};
 pub use model_server::{ModelServer, Play};
 pub use process::{Process, Runner};
 pub use provider::Provider;

@@ -2,13 +2,14 @@
 //! verifies signatures, so a request with wrong credentials fails here as it
 //! would at a provider.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 use axum::body::Body;
 use futures::StreamExt as _;
-use http::header::RANGE;
-use http::{Method, Request, Response, StatusCode};
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, RANGE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -58,6 +59,7 @@ pub struct S3Server {
     folder: TempDir,
     reads: Arc<Mutex<Vec<ObjectRead>>>,
     faults: Arc<Mutex<Vec<PlannedFault>>>,
+    has_cors: Arc<AtomicBool>,
     accepting: JoinHandle<()>,
 }
 
@@ -75,10 +77,10 @@ impl S3Server {
         service.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let endpoint = format!("http://{}", listener.local_addr()?);
-        let (reads, faults) = (Arc::default(), Arc::default());
-        let accepting =
-            tokio::spawn(accept(listener, service.build(), Arc::clone(&reads), Arc::clone(&faults)));
-        Ok(Self { endpoint, folder, reads, faults, accepting })
+        let (reads, faults, has_cors) = (Arc::default(), Arc::default(), Arc::default());
+        let watched = (Arc::clone(&reads), Arc::clone(&faults), Arc::clone(&has_cors));
+        let accepting = tokio::spawn(accept(listener, service.build(), watched));
+        Ok(Self { endpoint, folder, reads, faults, has_cors, accepting })
     }
 
     /// Its address.
@@ -111,6 +113,11 @@ impl S3Server {
     pub fn fail(&self, method: Method, path_part: &str, times: usize, fault: BucketFault) {
         let planned = PlannedFault { method, path_part: path_part.to_owned(), fault, left: times };
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(planned);
+    }
+
+    /// Lets pages of any origin read objects from now on, as a CORS rule does.
+    pub fn add_cors_rule(&self) {
+        self.has_cors.store(true, Ordering::Relaxed);
     }
 
     /// Forgets the faults that are planned.
@@ -195,21 +202,25 @@ fn failed(answer: Response<Body>, fault: BucketFault) -> Response<Body> {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    service: S3Service,
-    reads: Arc<Mutex<Vec<ObjectRead>>>,
-    faults: Arc<Mutex<Vec<PlannedFault>>>,
-) {
+/// What a server notes, fails and allows.
+type Watched = (Arc<Mutex<Vec<ObjectRead>>>, Arc<Mutex<Vec<PlannedFault>>>, Arc<AtomicBool>);
+
+async fn accept(listener: TcpListener, service: S3Service, watched: Watched) {
     while let Ok((stream, _)) = listener.accept().await {
-        let (service, reads, faults) = (service.clone(), Arc::clone(&reads), Arc::clone(&faults));
+        let service = service.clone();
+        let (reads, faults, has_cors) = watched.clone();
         let noting = service_fn(move |request| {
             note(&reads, &request);
             let fault = fault_of(&faults, &request);
             let answered = Service::call(&service, request);
+            let has_cors = has_cors.load(Ordering::Relaxed);
             async move {
                 answered.await.map(|answer| {
-                    let answer = answer.map(Body::new);
+                    let mut answer = answer.map(Body::new);
+                    if has_cors {
+                        let anybody = HeaderValue::from_static("*");
+                        answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, anybody);
+                    }
                     match fault {
                         Some(fault) => failed(answer, fault),
                         None => answer,

@@ -30,9 +30,8 @@ pub use reader::{ConfigError, ConfigErrors};
 /// (`EX_CONFIG` of sysexits.h).
 pub const EXIT_CONFIG: i32 = 78;
 
-/// What reaches a function of one body. The platform takes events of 6 MB, in which binary bodies are base64 and a
-/// third longer, beside headers and the rest.
-const FUNCTION_REQUEST_BYTES: u64 = 4 * 1024 * 1024;
+/// Largest event and largest answer of a function, as its platform encodes them.
+const FUNCTION_PAYLOAD_BYTES: u64 = 6 * 1024 * 1024;
 
 /// Where this process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +40,19 @@ pub enum Platform {
     Server,
     /// A function instance: events instead of a port, a disk that vanishes.
     Lambda,
+}
+
+impl Platform {
+    /// Where this process runs, for the one that may start without any other setting.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self::named_by(|name| std::env::var_os(name).is_some())
+    }
+
+    fn named_by(is_set: impl Fn(&str) -> bool) -> Self {
+        let is_function = is_set("AWS_LAMBDA_FUNCTION_NAME") || is_set("AWS_LAMBDA_RUNTIME_API");
+        if is_function { Self::Lambda } else { Self::Server }
+    }
 }
 
 /// A secret; it does not print itself.
@@ -156,6 +168,8 @@ pub struct Config {
     pub egress_allow: Allowed,
     /// Most bytes of an export that a function answers at once.
     pub max_export_bytes: u64,
+    /// Most bytes of a request or an answer that the gateway in front lets through, when that is known.
+    pub gateway_max_bytes: Option<u64>,
     /// How long content without references is kept, milliseconds.
     pub gc_grace_ms: i64,
     /// How long what a person deletes can be restored, ms; 0 when it cannot.
@@ -216,10 +230,21 @@ impl Config {
     /// The largest body that reaches the service, bytes: what the gateway in front of a function lets through, or
     /// the largest upload.
     #[must_use]
-    pub const fn max_request_bytes(&self) -> u64 {
+    pub fn max_request_bytes(&self) -> u64 {
+        match (self.platform, self.gateway_max_bytes) {
+            // Binary bodies are base64 and a third longer there, beside headers and the rest.
+            (Platform::Lambda, most) => most.unwrap_or(FUNCTION_PAYLOAD_BYTES) * 2 / 3,
+            (Platform::Server, most) => self.max_upload_bytes.min(most.unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// The largest body of an answer that reaches a client, bytes; `None` when there is no limit.
+    #[must_use]
+    pub fn max_answer_bytes(&self) -> Option<u64> {
         match self.platform {
-            Platform::Lambda => FUNCTION_REQUEST_BYTES,
-            Platform::Server => self.max_upload_bytes,
+            // As base64, with room for headers.
+            Platform::Lambda => Some(self.gateway_max_bytes.unwrap_or(FUNCTION_PAYLOAD_BYTES) * 7 / 10),
+            Platform::Server => self.gateway_max_bytes,
         }
     }
 
@@ -238,11 +263,11 @@ impl Config {
 
 fn read(reader: &Reader) -> Config {
     let (mcp_allowed_origins, mcp_allows_any_origin) = reader.origins_or_any(&registry::MCP_ALLOWED_ORIGINS);
-    let is_lambda = reader.is_set("AWS_LAMBDA_FUNCTION_NAME") || reader.is_set("AWS_LAMBDA_RUNTIME_API");
+    let platform = Platform::named_by(|name| reader.is_set(name));
     let data_dir = PathBuf::from(reader.text(&registry::DATA_DIR));
     let caps = registry::variables();
     let mut config = Config {
-        platform: if is_lambda { Platform::Lambda } else { Platform::Server },
+        platform,
         host: reader.text(&registry::HOST),
         port: narrow(reader.number(&registry::PORT)),
         database_url: reader
@@ -301,7 +326,7 @@ fn read(reader: &Reader) -> Config {
         sse_max_streams: narrow(reader.number(&registry::SSE_MAX_STREAMS)),
         sse_max_seconds: match reader.number(&registry::SSE_MAX_SECONDS) {
             // A function's gateway gives up on answers that take a minute.
-            _ if is_lambda && !reader.is_set(registry::SSE_MAX_SECONDS.name) => 50,
+            _ if platform == Platform::Lambda && !reader.is_set(registry::SSE_MAX_SECONDS.name) => 50,
             seconds => seconds,
         },
         egress_allow: Allowed::read(&reader.words(&registry::EGRESS_ALLOW)).unwrap_or_else(|word| {
@@ -312,6 +337,7 @@ fn read(reader: &Reader) -> Config {
             Allowed::default()
         }),
         max_export_bytes: reader.number(&registry::EXPORT_MAX_STREAM_BYTES),
+        gateway_max_bytes: Some(reader.number(&registry::GATEWAY_MAX_BYTES)).filter(|most| *most > 0),
         gc_grace_ms: narrow::<i64>(reader.number(&registry::GC_GRACE_SECONDS)) * 1000,
         deletion_grace_ms: narrow::<i64>(reader.number(&registry::DELETION_GRACE_HOURS)) * 60 * 60 * 1000,
         retention: Arc::new(retention(reader)),
@@ -586,6 +612,38 @@ mod tests {
         assert!(read(&[small, submit]).is_ok());
         let events = refused(&[small, submit, ("SERVICE_INGEST_MAX_EVENTS_BYTES", "67108865")]);
         assert!(events.starts_with("SERVICE_INGEST_MAX_EVENTS_BYTES (67108865)"), "{events}");
+    }
+
+    #[test]
+    fn secrets_of_a_store_are_settings_like_others() {
+        let store = r#"{"SERVICE_DATABASE_URL":"postgres://db/x","SERVICE_PORT":4000,"SERVICE_DEMO":true,"SERVICE_SMTP_URL":""}"#;
+        let config = read(&[("SERVICE_SECRETS", store), ("SERVICE_PORT", "5000")]).unwrap();
+        assert_eq!((config.database_url.as_str(), config.port, config.demo), ("postgres://db/x", 5000, true));
+        assert!(!config.given.values().any(|shown| shown.contains("postgres:")), "{:?}", config.given);
+        for (store, expected) in [
+            ("hunter2hunter2", "must be a JSON object"),
+            (r#"{"AWS_SECRET_ACCESS_KEY":"hunter2hunter2"}"#, "holds \"AWS_SECRET_ACCESS_KEY\""),
+            (r#"{"SERVICE_LOG":["hunter2hunter2"]}"#, "SERVICE_LOG"),
+        ] {
+            let text = refused(&[("SERVICE_SECRETS", store)]);
+            assert!(text.contains(expected) && !text.contains("hunter2"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_limits_requests_and_answers() {
+        let lambda = ("AWS_LAMBDA_FUNCTION_NAME", "submit");
+        let function =
+            [lambda, ("SERVICE_DATABASE_URL", "postgres://db/x"), ("SERVICE_STORAGE_URL", "s3://b")];
+        let config = read(&function).unwrap();
+        assert_eq!((config.max_request_bytes(), config.max_answer_bytes()), (4_194_304, Some(4_404_019)));
+        let behind = function.into_iter().chain([("SERVICE_GATEWAY_MAX_BYTES", "1048576")]);
+        let config = read(&behind.collect::<Vec<_>>()).unwrap();
+        assert_eq!((config.max_request_bytes(), config.max_answer_bytes()), (699_050, Some(734_003)));
+        let config = read(&[]).unwrap();
+        assert_eq!((config.max_request_bytes(), config.max_answer_bytes()), (524_288_000, None));
+        let config = read(&[("SERVICE_GATEWAY_MAX_BYTES", "33554432")]).unwrap();
+        assert_eq!((config.max_request_bytes(), config.max_answer_bytes()), (33_554_432, Some(33_554_432)));
     }
 
     #[test]

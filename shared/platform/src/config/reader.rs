@@ -8,7 +8,7 @@ use std::fmt;
 use callboard_auth::Origin;
 use callboard_auth::client_address::TrustProxy;
 
-use super::registry::{Kind, PORT_ALIAS, Value, Variable};
+use super::registry::{self, Kind, PORT_ALIAS, Value, Variable};
 
 /// One variable that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,15 +45,49 @@ pub(super) struct Reader {
     read: RefCell<BTreeSet<&'static str>>,
 }
 
+/// What is set of these variables.
+fn set(values: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
+    let trimmed = values.into_iter().map(|(name, value)| (name, value.trim().to_owned()));
+    trimmed.filter(|(_, value)| !value.is_empty()).collect()
+}
+
 impl Reader {
     /// Blank values count as not set.
     pub(super) fn new(values: impl IntoIterator<Item = (String, String)>) -> Self {
-        let values = values
-            .into_iter()
-            .map(|(name, value)| (name, value.trim().to_owned()))
-            .filter(|(_, value)| !value.is_empty())
-            .collect();
-        Self { values, errors: RefCell::default(), read: RefCell::default() }
+        let mut reader = Self { values: set(values), errors: RefCell::default(), read: RefCell::default() };
+        reader.take_secrets();
+        reader
+    }
+
+    /// Takes over what the secret of a store holds and is not set by itself.
+    fn take_secrets(&mut self) {
+        let Some(text) = self.optional_text(&registry::SECRETS) else { return };
+        let Ok(held) = serde_json::from_str::<serde_json::Map<_, _>>(&text) else {
+            self.refuse(&registry::SECRETS, "must be a JSON object of settings and their values");
+            return;
+        };
+        let mut taken = Vec::new();
+        for (name, value) in held {
+            let value = match value {
+                serde_json::Value::String(text) => text,
+                serde_json::Value::Number(number) => number.to_string(),
+                serde_json::Value::Bool(switch) => switch.to_string(),
+                _ => {
+                    let problem = format!("must hold texts; {name} is something else");
+                    self.refuse(&registry::SECRETS, problem);
+                    continue;
+                }
+            };
+            if name.starts_with("SERVICE_") {
+                taken.push((name, value));
+            } else {
+                let problem = format!("holds {name:?}, but only settings, whose names begin with SERVICE_");
+                self.refuse(&registry::SECRETS, problem);
+            }
+        }
+        for (name, value) in set(taken) {
+            self.values.entry(name).or_insert(value);
+        }
     }
 
     pub(super) fn into_errors(self) -> Vec<ConfigError> {

@@ -143,6 +143,13 @@ pub const DATA_DIR: Variable = text(
     Value::Text(".data"),
     "Folder of the embedded database and the local object store.",
 );
+/// `SERVICE_SECRETS`
+pub const SECRETS: Variable = unset(
+    "SERVICE_SECRETS",
+    Kind::Secret,
+    "Further settings as one JSON object, such as a secret store hands over: `{\"SERVICE_DATABASE_URL\":\"postgres://…\"}`. \
+     A variable that is set by itself wins.",
+);
 /// `SERVICE_DATABASE_URL`
 pub const DATABASE_URL: Variable = unset(
     "SERVICE_DATABASE_URL",
@@ -400,6 +407,13 @@ pub const EXPORT_MAX_STREAM_BYTES: Variable = number(
     20_000_000,
     "Most bytes of an export that a function answers directly; a larger one is created by `POST /api/exports`.",
 );
+/// `SERVICE_GATEWAY_MAX_BYTES`
+pub const GATEWAY_MAX_BYTES: Variable = unset(
+    "SERVICE_GATEWAY_MAX_BYTES",
+    Kind::Number { min: MIB / 2, max: 5 * 1024 * MIB },
+    "Most bytes of a request or an answer that what stands in front lets through. What is larger goes to the bucket and comes \
+     from it. Not set: no limit; deployed as functions 6 MiB, which is encoded bytes there (behind a load balancer set 1048576).",
+);
 /// `SERVICE_GC_GRACE_SECONDS`
 pub const GC_GRACE_SECONDS: Variable = number(
     "SERVICE_GC_GRACE_SECONDS",
@@ -443,6 +457,7 @@ const OWN: &[Variable] = &[
     HOST,
     PORT,
     DATA_DIR,
+    SECRETS,
     DATABASE_URL,
     DATABASE_CONNECTIONS,
     STORAGE_URL,
@@ -484,6 +499,7 @@ const OWN: &[Variable] = &[
     SSE_MAX_STREAMS,
     EGRESS_ALLOW,
     EXPORT_MAX_STREAM_BYTES,
+    GATEWAY_MAX_BYTES,
     LOG,
 ];
 

@@ -1,9 +1,12 @@
-//! Requests as HTTP API events (payload format 2.0), and answers back.
+//! Requests as events of what may stand in front of a function, and answers back.
 //!
-//! Where the gateway is odd, so is this: it decodes the path and cuts it at a
-//! decoded question mark, joins repeated headers and query parameters with
-//! commas, moves cookies to a field of their own, and sends every body that
-//! is not one of four text types as base64.
+//! Where it is odd, so is this. An HTTP API (payload format 2.0) decodes the path
+//! and cuts it at a decoded question mark, joins repeated headers and query
+//! parameters with commas, moves cookies to a field of their own, and sends every
+//! body that is not one of four text types as base64. A REST API and a load
+//! balancer leave the path as it is and keep what is repeated; a REST API decodes
+//! query parameters and names its stage beside the path, a load balancer decodes
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +33,134 @@ pub struct SourceIp(pub &'static str);
 /// Where a request comes from that does not say.
 const SOMEWHERE: SourceIp = SourceIp("203.0.113.7");
 
-/// The event of a request on a route.
-pub(super) fn of_request(route_key: &str, request: &Request<Bytes>) -> Result<Value> {
+/// What stands in front of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Gateway {
+    /// An HTTP API of API Gateway.
+    #[default]
+    HttpApi,
+    /// A REST API of API Gateway that takes every body as binary, with the stage `prod`.
+    RestApi,
+    /// An Application Load Balancer whose target group keeps repeated headers.
+    LoadBalancer,
+}
+
+impl Gateway {
+    /// The event of a request on a route.
+    pub(super) fn event(self, route_key: &str, request: &Request<Bytes>) -> Result<Value> {
+        match self {
+            Self::HttpApi => of_request(route_key, request),
+            Self::RestApi | Self::LoadBalancer => self.proxied(request),
+        }
+    }
+
+    /// Largest body of an event and of an answer, and the largest of either as a whole.
+    pub(super) const fn max_payload_bytes(self) -> usize {
+        match self {
+            Self::HttpApi | Self::RestApi => 6 * 1024 * 1024,
+            Self::LoadBalancer => 1024 * 1024,
+        }
+    }
+
+    fn proxied(self, request: &Request<Bytes>) -> Result<Value> {
+        let path = request.uri().path();
+        let SourceIp(source) = request.extensions().get().copied().unwrap_or(SOMEWHERE);
+        let mut headers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in request.headers() {
+            let value = value.to_str().with_context(|| format!("the header {name} is not text"))?;
+            headers.entry(name.to_string()).or_default().push(value.to_owned());
+        }
+        let host = headers.entry(HOST.to_string()).or_insert_with(|| vec![HOST_NAME.to_owned()])[0].clone();
+        headers.entry("x-forwarded-for".to_owned()).or_default().push(source.to_owned());
+        headers.insert("x-forwarded-proto".to_owned(), vec!["https".to_owned()]);
+        let mut query: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let sent = request.uri().query().unwrap_or_default();
+        if self == Self::RestApi {
+            for (name, value) in url::form_urlencoded::parse(sent.as_bytes()) {
+                query.entry(name.into_owned()).or_default().push(value.into_owned());
+            }
+        } else {
+            for pair in sent.split('&').filter(|pair| !pair.is_empty()) {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                query.entry(name.to_owned()).or_default().push(value.to_owned());
+            }
+        }
+        let is_text = self == Self::LoadBalancer && is_text(request.headers());
+        let body = match (request.body().is_empty(), is_text) {
+            (true, _) => Value::Null,
+            (false, true) => json!(String::from_utf8_lossy(request.body())),
+            (false, false) => json!(Base64::encode_string(request.body())),
+        };
+        let context = match self {
+            Self::LoadBalancer => {
+                let group = "arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/callboard/6d0ecf831eec9f09";
+                json!({ "elb": { "targetGroupArn": group } })
+            }
+            _ => json!({
+                "accountId": "123456789012",
+                "apiId": "callboard",
+                "domainName": host,
+                "domainPrefix": "callboard",
+                "httpMethod": request.method().as_str(),
+                "identity": { "sourceIp": source, "userAgent": headers.get(USER_AGENT.as_str()) .map(|values| &values[0]) },
+                "path": format!("/prod{path}"),
+                "protocol": "HTTP/1.1",
+                "requestId": "c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
+                "requestTimeEpoch": 1_767_268_800_000_u64,
+                "resourceId": "123456",
+                "resourcePath": "/{proxy+}",
+                "stage": "prod",
+            }),
+        };
+        let last = |values: &BTreeMap<String, Vec<String>>| -> BTreeMap<String, String> {
+            values.iter().filter_map(|(name, values)| Some((name.clone(), values.last()?.clone()))).collect()
+        };
+        let mut event = json!({
+            "httpMethod": request.method().as_str(),
+            "path": path,
+            "multiValueHeaders": headers,
+            "multiValueQueryStringParameters": query,
+            "requestContext": context,
+            "body": body,
+            "isBase64Encoded": !is_text && !request.body().is_empty(),
+        });
+        if self == Self::RestApi {
+            event["resource"] = json!("/{proxy+}");
+            event["headers"] = json!(last(&headers));
+            event["queryStringParameters"] = json!(last(&query));
+            event["pathParameters"] = json!({ "proxy": path.trim_start_matches('/') });
+            event["stageVariables"] = Value::Null;
+        }
+        Ok(event)
+    }
+
+    /// The answer a client gets of what a function returned.
+    pub(super) fn answer(self, payload: &[u8], method: &Method) -> Result<Answer> {
+        let answer: Value = serde_json::from_slice(payload)?;
+        let mut headers = HeaderMap::new();
+        if self == Self::HttpApi {
+            for (name, value) in answer["headers"].as_object().into_iter().flatten() {
+                let value = value.as_str().with_context(|| format!("the header {name} is not text"))?;
+                headers.insert(HeaderName::try_from(name.as_str())?, HeaderValue::from_str(value)?);
+            }
+            ensure!(!headers.contains_key(SET_COOKIE), "cookies belong into the field cookies");
+            for cookie in answer["cookies"].as_array().into_iter().flatten() {
+                headers.append(SET_COOKIE, HeaderValue::from_str(cookie.as_str().unwrap_or_default())?);
+            }
+        } else {
+            for (name, values) in answer["multiValueHeaders"].as_object().into_iter().flatten() {
+                for value in values.as_array().into_iter().flatten() {
+                    let value = value.as_str().with_context(|| format!("the header {name} is not text"))?;
+                    headers.append(HeaderName::try_from(name.as_str())?, HeaderValue::from_str(value)?);
+                }
+            }
+        }
+        into_answer(&answer, headers, method)
+    }
+}
+
+/// The event of an HTTP API.
+fn of_request(route_key: &str, request: &Request<Bytes>) -> Result<Value> {
     let decoded = percent_decode_str(request.uri().path()).decode_utf8_lossy();
     let path = decoded.split('?').next().unwrap_or_default();
     let query = request.uri().query().unwrap_or_default();
@@ -141,19 +270,8 @@ fn joined_query(query: &str) -> BTreeMap<String, String> {
     joined
 }
 
-/// The answer the gateway makes of what a function returned.
-pub(super) fn into_answer(payload: &[u8], method: &Method) -> Result<Answer> {
-    let answer: Value = serde_json::from_slice(payload)?;
+fn into_answer(answer: &Value, headers: HeaderMap, method: &Method) -> Result<Answer> {
     let status = answer["statusCode"].as_u64().context("no statusCode")?;
-    let mut headers = HeaderMap::new();
-    for (name, value) in answer["headers"].as_object().into_iter().flatten() {
-        let value = value.as_str().with_context(|| format!("the header {name} is not text"))?;
-        headers.insert(HeaderName::try_from(name.as_str())?, HeaderValue::from_str(value)?);
-    }
-    ensure!(!headers.contains_key(SET_COOKIE), "cookies belong into the field cookies");
-    for cookie in answer["cookies"].as_array().into_iter().flatten() {
-        headers.append(SET_COOKIE, HeaderValue::from_str(cookie.as_str().unwrap_or_default())?);
-    }
     let body = match (&answer["body"], answer["isBase64Encoded"].as_bool()) {
         (Value::Null, _) => Bytes::new(),
         (Value::String(text), Some(true)) => Bytes::from(
@@ -207,7 +325,7 @@ mod tests {
     #[test]
     fn an_answer_comes_back_with_its_bytes_and_cookies() {
         let payload = br#"{"statusCode":206,"headers":{"etag":"\"x\""},"cookies":["a=1","b=2"],"body":"/wA=","isBase64Encoded":true}"#;
-        let answer = into_answer(payload, &Method::GET).unwrap();
+        let answer = Gateway::HttpApi.answer(payload, &Method::GET).unwrap();
         assert_eq!(
             (answer.status.as_u16(), answer.header("etag"), &answer.body[..]),
             (206, "\"x\"", &b"\xff\x00"[..])

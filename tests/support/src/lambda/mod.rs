@@ -1,9 +1,10 @@
 //! One function as its platform runs it: its binary as a child process, an
-//! emulated Lambda runtime API that hands it events, and HTTP API events
-//! (payload format 2.0) made of requests.
+//! emulated Lambda runtime API that hands it events, and events made of requests
+//! as the gateways in front of functions make them.
 //!
 //! As on the platform, an instance handles one event at a time, a request and
-//! an answer may have 6 MB, and an answer may take 30 seconds.
+//! an answer may have 6 MB, or 1 MB behind a load balancer, and an answer may take 30
+//! seconds.
 
 mod event;
 mod runtime_api;
@@ -18,14 +19,27 @@ use serde_json::Value;
 
 use crate::process::Process;
 use crate::{Answer, Settings};
-pub use event::SourceIp;
+pub use event::{Gateway, SourceIp};
 use runtime_api::{Outcome, RuntimeApi};
 
-/// Largest event and largest answer.
-const MAX_PAYLOAD_BYTES: usize = 6 * 1024 * 1024;
 /// How long the gateway waits for an answer.
 const GATEWAY_PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// A request that the platform does not hand to a function.
+#[derive(Debug, Clone, Copy)]
+pub struct EventTooLarge {
+    bytes: usize,
+    most: usize,
+}
+
+impl std::fmt::Display for EventTooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the event has {} bytes, the platform takes {}", self.bytes, self.most)
+    }
+}
+
+impl std::error::Error for EventTooLarge {}
 
 /// A running function instance.
 #[derive(Debug)]
@@ -88,8 +102,23 @@ impl Function {
     /// When the function ends, reports an error, or answers what the gateway
     /// could not pass on.
     pub async fn invoke(&self, route_key: &str, request: &http::Request<Bytes>) -> Result<Answer> {
-        let payload = self.invoke_event(&event::of_request(route_key, request)?).await?;
-        event::into_answer(&payload, request.method())
+        self.invoke_behind(Gateway::HttpApi, route_key, request).await
+    }
+
+    /// The same behind another gateway.
+    ///
+    /// # Errors
+    /// As [`Function::invoke`].
+    pub async fn invoke_behind(
+        &self,
+        gateway: Gateway,
+        route_key: &str,
+        request: &http::Request<Bytes>,
+    ) -> Result<Answer> {
+        let event = gateway.event(route_key, request)?;
+        let payload = self.invoke_within(&event, gateway.max_payload_bytes()).await?;
+        gateway
+            .answer(&payload, request.method())
             .with_context(|| format!("{} answered something that is no HTTP answer", self.name))
     }
 
@@ -99,22 +128,21 @@ impl Function {
     /// # Errors
     /// When the function ends or reports an error.
     pub async fn invoke_event(&self, event: &Value) -> Result<Bytes> {
+        self.invoke_within(event, Gateway::HttpApi.max_payload_bytes()).await
+    }
+
+    async fn invoke_within(&self, event: &Value, most: usize) -> Result<Bytes> {
         let event = serde_json::to_vec(event)?;
-        ensure!(
-            event.len() <= MAX_PAYLOAD_BYTES,
-            "the event has {} bytes, the platform takes 6 MB",
-            event.len()
-        );
+        if event.len() > most {
+            bail!(EventTooLarge { bytes: event.len(), most });
+        }
         let mut outcome = self.runtime.send(event);
         let started = Instant::now();
         loop {
             match tokio::time::timeout(PAUSE, &mut outcome).await {
                 Ok(Ok(Outcome::Answered(payload))) => {
-                    ensure!(
-                        payload.len() <= MAX_PAYLOAD_BYTES,
-                        "the answer has {} bytes, the platform takes 6 MB",
-                        payload.len()
-                    );
+                    let length = payload.len();
+                    ensure!(length <= most, "the answer has {length} bytes, the platform takes {most}");
                     return Ok(payload);
                 }
                 Ok(Ok(Outcome::Failed(report))) => bail!("{} reported an error: {report}", self.name),
