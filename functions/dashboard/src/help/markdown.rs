@@ -175,7 +175,7 @@ mod tests {
         let rendered = render(&Document { path: "guides/any", text });
         assert_eq!(
             rendered.html,
-            "<h1 id=\"title\">Title</h1>\n<h2 id=\"what-x-means\">What <code>x</code> means</h2>\n<div class=\"table-frame\" tabindex=\"0\"><table><thead><tr><th>A</th><th>B</th></tr></thead><tbody>\n<tr><td><a href=\"/help/guides/flaky-and-quarantine#quarantine\">flaky</a></td><td>source</td></tr>\n</tbody></table>\n</div><p><a href=\"https://example.org\">out</a> bold <a href=\"#title\">self</a> <img src=\"/help/grid.png\" alt=\"Grid\" /></p>\n<pre tabindex=\"0\"><code>a &lt; b\n</code></pre>"
+            "<h1 id=\"title\">Title</h1>\n<h2 id=\"what-x-means\">What <code>x</code> means</h2>\n<div class=\"table-frame\" tabindex=\"0\"><table><thead><tr><th>A</th><th>B</th></tr></thead><tbody>\n<tr><td><a href=\"/help/guides/flaky-and-quarantine#quarantine\">flaky</a></td><td>source</td></tr>\n</tbody></table>\n</div>\n<p><a href=\"https://example.org\">out</a> bold <a href=\"#title\">self</a> <img src=\"/help/grid.png\" alt=\"Grid\" /></p>\n<pre tabindex=\"0\"><code>a &lt; b\n</code></pre>"
         );
         assert_eq!(rendered.sections, [("what-x-means".to_owned(), "What x means".to_owned())]);
     }
