@@ -108,10 +108,9 @@ fi
 collect
 
 if $built && $has_server && $has_reporter && passed_aside "$browser" && passed_aside "$end_to_end" && passed_aside "$agents"; then
-  # All wait for browsers and pauses more than they compute.
+  # Both wait for browsers and pauses more than they compute.
   aside "End to end with SQLite" scripts/end-to-end.sh sqlite
   aside "End to end with PostgreSQL" scripts/end-to-end.sh postgres
-  aside "A CI day through functions" scripts/day.sh
   collect
 else
   fail_step "End to end" "not run, see above"
