@@ -1,6 +1,6 @@
 # Every command of this repository. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help run assets demo test test-fast docs screenshots weigh lint deny bench eval functions routes
+.PHONY: help run assets demo test test-fast docs screenshots weigh lint deny bench eval day functions routes
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ bench: ## Measure an optimised build; ARGS="--help" lists the parts
 
 eval: ## Measure the methods that judge and group results on labelled data
 	@scripts/eval.sh $(ARGS)
+
+day: ## A day of CI through the functions, compared with the local runner; needs a build
+	@scripts/day.sh
 
 functions: ## Build the deployable functions into target/functions/
 	@scripts/functions.sh

@@ -8,8 +8,8 @@ import path from 'node:path';
 import { shopDir } from './playwright-run.mjs';
 import { sha256 } from './service.mjs';
 
-export function readGroundTruth() {
-  const report = JSON.parse(readFileSync(path.join(shopDir, 'test-results/results.json'), 'utf8'));
+export function readGroundTruth(file = path.join(shopDir, 'test-results/results.json')) {
+  const report = JSON.parse(readFileSync(file, 'utf8'));
   // `tests/` as it is called from the root of the work tree.
   const tests = `${execFileSync('git', ['rev-parse', '--show-prefix'], { cwd: shopDir, encoding: 'utf8' }).trim()}tests`;
   return report.suites.flatMap((suite) => testsOf(suite, tests));

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use callboard_test_functions::both::{Both, get, request, run, test_cases};
 use callboard_test_support::{Client, Form};
-use http::Method;
-use http::header::{CONTENT_TYPE, RANGE};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, RANGE};
+use http::{Method, Request};
 use serde_json::Value;
 
 const VIDEO_BYTES: usize = 5_000_000;
@@ -86,6 +86,19 @@ async fn a_large_file_is_read_from_the_bucket_by_an_address_for_it_alone() {
     // What could run script is opened apart from everything, or saved.
     let opened = both.functions.send(&get(&format!("/api/files/{page}")).unwrap()).await.unwrap();
     assert!(opened.header("location").starts_with("https://files.example.org/f/"), "{:?}", opened.headers);
+    // There a browser gets a page that loads it in ranges, whoever else asks is sent to them.
+    let opened =
+        opened.header("location").strip_prefix("https://files.example.org").expect("the other origin");
+    let apart = || Request::get(opened).header(HOST, "files.example.org");
+    let loader =
+        both.functions.send(&apart().header(ACCEPT, "text/html").body(Bytes::new()).unwrap()).await.unwrap();
+    assert_eq!((loader.status.as_u16(), loader.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert!(loader.text().contains("Number('4404019')"), "{}", loader.text());
+    let part = apart().header(RANGE, "bytes=0-4404018").body(Bytes::new()).unwrap();
+    let part = both.functions.send(&part).await.unwrap();
+    assert_eq!((part.status.as_u16(), part.body.len()), (206, 4_404_019));
+    let other = both.functions.send(&apart().body(Bytes::new()).unwrap()).await.unwrap();
+    assert_eq!(other.status.as_u16(), 413, "{}", other.text());
     let saved = both.functions.send(&get(&format!("/api/files/{page}?download=1")).unwrap()).await.unwrap();
     let signed = saved
         .header("location")
