@@ -22,7 +22,9 @@ function readStream(address, lastOf, told, stands) {
       stands(isRefused ? 'gone' : true);
       if (isRefused) timer = setTimeout(open, REFUSED_PAUSE_MS);
     };
-    source.onmessage = ({ lastEventId, data }) => told(lastEventId ? Number(lastEventId) : undefined, data);
+    // How many notifications are unread is no event with a number; browsers repeat the last one for it.
+    const isNumbered = ({ lastEventId, data }) => lastEventId && !data.includes('"type":"notifications"');
+    source.onmessage = (message) => told(isNumbered(message) ? Number(message.lastEventId) : undefined, message.data);
   };
   open();
   return () => {
