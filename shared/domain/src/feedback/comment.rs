@@ -1,7 +1,7 @@
 //! The text of the comment and of the status, made of the facts of a run.
 
 use super::markdown::{code, link, sentence};
-use crate::text::cut;
+use crate::text::{cut, cut_str};
 use crate::totals::Totals;
 
 /// Characters of parts that come from tests, branches and people.
@@ -221,7 +221,8 @@ fn head(facts: &FeedbackFacts) -> String {
     let run = link(&format!("Run {}", facts.run), &facts.run_url);
     head.push_str(&format!("{run} {}: {}", facts.ended, facts.totals.in_words()));
     if let Some(commit) = &facts.commit {
-        head.push_str(&format!(" · commit {}", code(commit, SHA_DIGITS).replace('…', "")));
+        // All of its digits would be masked as a secret.
+        head.push_str(&format!(" · commit {}", code(cut_str(commit, SHA_DIGITS), SHA_DIGITS)));
     }
     if let Some(branch) = &facts.branch {
         head.push_str(&format!(" · branch {}", code(branch, MAX_NAME_CHARS)));
@@ -258,10 +259,11 @@ fn head(facts: &FeedbackFacts) -> String {
     head
 }
 
+/// Some renderers end a link at a bracket inside of code, so no text of a test is part of one.
 fn test_line(test: &NamedTest) -> String {
-    let title = link(&code(&test.title, MAX_NAME_CHARS), &test.url);
+    let (title, file) = (code(&test.title, MAX_NAME_CHARS), code(&test.file, MAX_NAME_CHARS));
     let browser = test.browser.as_ref().map(|browser| format!(", {}", code(browser, MAX_NAME_CHARS)));
-    format!("- {title} in {}{}\n", code(&test.file, MAX_NAME_CHARS), browser.unwrap_or_default())
+    format!("- {title} in {file}{} ({})\n", browser.unwrap_or_default(), link("result", &test.url))
 }
 
 fn new_failure(failure: &NewFailure) -> String {
@@ -283,7 +285,7 @@ fn new_failure(failure: &NewFailure) -> String {
 }
 
 fn cause(name: &str, url: &str, tests: i64) -> String {
-    format!("- {}: {}\n", link(&code(name, MAX_CAUSE_CHARS), url), counted(tests, "test"))
+    format!("- {}: {} ({})\n", code(name, MAX_CAUSE_CHARS), counted(tests, "test"), link("failures", url))
 }
 
 /// A comment that grows up to its limit.
@@ -385,13 +387,13 @@ mod tests {
             **Partial run:** 2 of 3 shards have reported.\n\n\
             Gate `strict` **failed**:\n\n- 3 tests failed; at most 0 may.\n\n\
             #### New failures (2)\n\n\
-            - [`` checkout › pays `now` ``](https://callboard.example/test-run-cases/9) in `tests/checkout.spec.ts`, `chromium`\n    \
+            - `` checkout › pays `now` `` in `tests/checkout.spec.ts`, `chromium` ([result](https://callboard.example/test-run-cases/9))\n    \
             - Locator `getByText('a|b')` was not found. No failed requests.\n    \
             - This locator works: `getByRole('button')`\n    - Owner: `@acme/web`\n    \
             - 1 more new failure with the same cause\n\n\
-            #### Known failures (1)\n\n- [`TimeoutError`](https://c/1): 1 test\n\n\
+            #### Known failures (1)\n\n- `TimeoutError`: 1 test ([failures](https://c/1))\n\n\
             #### Flaky (1)\n\n\
-            - [`ships`](https://callboard.example/test-run-cases/9) in `tests/checkout.spec.ts`, `chromium`\n\n\
+            - `ships` in `tests/checkout.spec.ts`, `chromium` ([result](https://callboard.example/test-run-cases/9))\n\n\
             2 tests did not run.\n";
         assert_eq!(comment(&facts(), Audience::Repository, 60_000), expected);
         let (is_success, text) = status(&facts());
@@ -449,6 +451,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
         #[test]
         fn a_comment_stays_below_its_limit(title in "\\PC{0,300}", cause in "(\\PC|`){0,600}", count in 0_usize..60) {
             let mut facts = facts();

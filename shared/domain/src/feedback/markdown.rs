@@ -99,7 +99,7 @@ fn is_plain(text: &str) -> bool {
     text.chars().all(is_allowed) && text.char_indices().all(is_quiet) && !text.split(' ').any(is_sha)
 }
 
-/// A link whose text may hold code. The address is ours, and still kept from ending early.
+/// A link with a text of ours. The address is ours too, and still kept from ending early.
 pub(super) fn link(text: &str, url: &str) -> String {
     let mut escaped = String::with_capacity(url.len());
     for char in url.chars() {

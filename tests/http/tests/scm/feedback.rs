@@ -118,7 +118,7 @@ async fn one_comment_is_edited(backend: Backend) {
             assert!(comment.body.contains(part), "{dialect:?} {part}: {}", comment.body);
         }
         // What a test is called does nothing outside of code.
-        assert!(comment.body.contains(&format!("[``Shop › {MARKUP}``]")), "{}", comment.body);
+        assert!(comment.body.contains(&format!("- ``Shop › {MARKUP}`` in ")), "{}", comment.body);
         let failed = match dialect {
             Dialect::GitHub | Dialect::Gitea => "failure",
             Dialect::GitLab => "failed",
