@@ -40,6 +40,8 @@ pub(crate) struct Asked {
     state: Standing,
     /// Whether to propose tests that should be set aside.
     candidates: Option<bool>,
+    /// Exact owner of the tests; debt and candidates are those of all.
+    owner: Option<String>,
 }
 
 /// Whether a test still is in quarantine.
@@ -57,7 +59,11 @@ impl FromQuery for Asked {
             "released" => Some(Standing::Released),
             _ => None,
         })?;
-        Ok(Self { state: state.unwrap_or_default(), candidates: query.flag("candidates")? })
+        Ok(Self {
+            state: state.unwrap_or_default(),
+            candidates: query.flag("candidates")?,
+            owner: query.exact("owner")?,
+        })
     }
 }
 
@@ -88,10 +94,11 @@ pub(crate) async fn list(
     Query(asked): Query<Asked>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<QuarantinePage>, ApiError> {
-    let cursors = CursorScope::new(RouteId::ListQuarantine, &(id, asked.state))?;
+    let cursors = CursorScope::new(RouteId::ListQuarantine, &(id, asked.state, &asked.owner))?;
     let query = QuarantineQuery {
         is_active: asked.state == Standing::Active,
         candidates: asked.candidates.unwrap_or(false),
+        owner: asked.owner,
         before: cursors.decode(page.cursor.as_deref())?,
     };
     let ctx = state.context(&site);

@@ -53,6 +53,7 @@
 //!    period begins with one job of the payload's default.
 
 mod account_mails;
+mod culprits;
 mod deletions;
 mod diagnoses;
 mod events;

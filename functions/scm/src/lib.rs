@@ -4,9 +4,11 @@
 //! live here: those settings, which are the project's; clients of code hosts,
 //! which are in `shared/integrations`.
 
+mod branches;
 mod cluster;
 mod commits;
 mod connection;
+mod culprit;
 mod diff;
 
 use axum::Router;
@@ -20,6 +22,9 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ProjectCommits, commits::list)
         .on(RouteId::CommitDiff, diff::get)
         .on(RouteId::ClusterCommits, cluster::commits)
+        .on(RouteId::ClusterBranches, branches::list)
+        .on(RouteId::RunCulprit, culprit::get)
+        .on(RouteId::FindCulprit, culprit::find)
         .on(RouteId::TestRepository, connection::test)
         .into_router()
 }
@@ -29,7 +34,7 @@ pub fn router(state: AppState) -> Router {
 pub fn openapi() -> utoipa::openapi::OpenApi {
     #[derive(OpenApi)]
     #[openapi(
-        paths(commits::list, diff::get, cluster::commits, connection::test),
+        paths(commits::list, diff::get, cluster::commits, branches::list, culprit::get, culprit::find, connection::test),
         tags((name = "scm", description = "What is read from the repositories of projects"))
     )]
     struct Document;

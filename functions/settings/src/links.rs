@@ -11,6 +11,7 @@ use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReade
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::links::{self, Hook, Link};
+use callboard_query::scm;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -64,7 +65,9 @@ pub(crate) async fn list(
     let ctx = state.context(&site);
     let hook = Hook { target: asked.entity_type, id: asked.entity_id };
     let project = links::resolve_hook(&ctx, caller.scope(), hook).await?;
-    Ok(Json(cursors.page(links::list(&ctx, project, hook, after, page.rows()).await?)?))
+    let mut found = links::list(&ctx, project, hook, after, page.rows()).await?;
+    scm::add_states(&ctx, project, &mut found.items, state.now()).await?;
+    Ok(Json(cursors.page(found)?))
 }
 
 /// A link was written.

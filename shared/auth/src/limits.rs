@@ -39,6 +39,8 @@ pub const KEY_FAILURE: Window = Window { name: "key-fail", calls: 60, window_ms:
 pub const EXPORT: Window = Window { name: "export", calls: 30, window_ms: MINUTE_MS };
 /// Tests of a connection to another host, by caller.
 pub const CONNECTION_TEST: Window = Window { name: "connection-test", calls: 10, window_ms: MINUTE_MS };
+/// Searches for culprits of red streaks, by caller.
+pub const CULPRIT: Window = Window { name: "culprit", calls: 30, window_ms: MINUTE_MS };
 /// Diagnoses by a model, by caller.
 pub const DIAGNOSE: Window = Window { name: "diagnose", calls: 30, window_ms: HOUR_MS };
 

@@ -40,6 +40,7 @@ pub mod links;
 pub mod markers;
 pub mod network;
 pub mod notifications;
+pub mod owners;
 pub mod page;
 pub mod performance;
 pub mod project_editing;

@@ -253,6 +253,15 @@ pub async fn release(
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
 
+/// Which tests a list of the quarantine shows.
+#[derive(Debug, Clone)]
+pub struct QuarantineFilter {
+    /// Those that are there, or those that were.
+    pub is_active: bool,
+    /// Only tests of this owner.
+    pub owner: Option<String>,
+}
+
 /// Tests in quarantine, or those that were, newest first.
 ///
 /// # Errors
@@ -260,25 +269,28 @@ pub async fn release(
 pub async fn list(
     session: &mut Session,
     project: ProjectId,
-    is_active: bool,
+    wanted: &QuarantineFilter,
     before: Option<i64>,
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<QuarantineRow>> {
-    let filter = listed(session.backend(), project, is_active, before, now, limit);
+    let filter = listed(session.backend(), project, wanted, before, now, limit);
     session.list(filter).await?.iter().map(read).collect()
 }
 
 fn listed(
     backend: Backend,
     project: ProjectId,
-    is_active: bool,
+    wanted: &QuarantineFilter,
     before: Option<i64>,
     now: Timestamp,
     limit: i64,
 ) -> Filter {
-    let filter = Filter::new(backend, select_row!("WHERE project_id = $1"), args![project]);
-    let filter = if is_active {
+    const IS_OF_OWNER: &str = "EXISTS (SELECT 1 FROM test_cases o WHERE o.project_id = quarantine.project_id \
+        AND o.id = quarantine.test_case_id AND COALESCE(o.owner, o.code_owner) = ?)";
+    let filter = Filter::new(backend, select_row!("WHERE project_id = $1"), args![project])
+        .and_if(IS_OF_OWNER, wanted.owner.clone());
+    let filter = if wanted.is_active {
         filter.and("released_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", args![now])
     } else {
         filter.and("(released_at IS NOT NULL OR expires_at <= ?)", args![now])
@@ -288,6 +300,9 @@ fn listed(
 
 /// What the list can look like, for the test that prepares every statement.
 pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
-    let shape = |is_active, before| listed(backend, ProjectId(1), is_active, before, Timestamp(0), 1);
-    vec![shape(true, None), shape(false, Some(1))]
+    let shape = |is_active, owner: Option<&str>, before| {
+        let wanted = QuarantineFilter { is_active, owner: owner.map(str::to_owned) };
+        listed(backend, ProjectId(1), &wanted, before, Timestamp(0), 1)
+    };
+    vec![shape(true, None, None), shape(false, None, Some(1)), shape(true, Some(""), Some(1))]
 }

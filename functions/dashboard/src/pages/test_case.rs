@@ -1,6 +1,7 @@
 //! `/test-cases/{id}`: one test across runs.
 
 use askama::Template;
+use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_domain::annotations::LinkTarget;
@@ -8,10 +9,10 @@ use callboard_domain::flakiness::ScoreAt;
 use callboard_domain::ids::TestCaseId;
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Day;
-use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_http::{ApiError, AppState};
 use callboard_query::flakiness::{self, FlakyTest};
 use callboard_query::links::Hook;
 use callboard_query::quarantine::{self, Quarantine};
@@ -150,6 +151,7 @@ struct TestCasePage {
 
 /// One test across runs.
 pub(crate) async fn test_case(
+    State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<TestCaseId>,
     Query(asked): Query<Asked>,
@@ -183,7 +185,7 @@ pub(crate) async fn test_case(
         Box::pin(of_store),
         visit.places(project),
         MarkerList::since(&visit, project, since, asked.environment.as_deref()),
-        LinkPanel::of(&visit, project, hook),
+        LinkPanel::of(&visit, &state, project, hook),
     )?;
     let mut charted = past.newest;
     charted.reverse();

@@ -23,6 +23,7 @@ pub(super) static TOOL: Tool = Tool {
     parameters: &[
         Parameter::id("projectId", "list_projects").also(&["id", "project"]),
         Parameter::choice("status", &["open", "resolved", "ignored"], None),
+        Parameter::text("owner"),
         Parameter::page_size(50, 10),
         Parameter::cursor(),
     ],
@@ -36,6 +37,7 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: ProjectId,
     status: Option<String>,
+    owner: Option<String>,
 }
 
 async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
@@ -45,6 +47,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let project = context.project(input.project_id).await?;
     let query = ClusterQuery {
         statuses: input.status.as_deref().and_then(ClusterStatus::parse).into_iter().collect(),
+        owner: input.owner,
         sort: ClusterSort::Id,
         after,
         ..ClusterQuery::default()

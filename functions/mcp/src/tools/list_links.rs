@@ -5,7 +5,7 @@ use callboard_auth::routes::Roles;
 use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::{ExecutionId, RunId, TestCaseId};
 use callboard_query::links::{self, Hook, Link};
-use callboard_query::{Entity, executions};
+use callboard_query::{Entity, executions, scm};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -75,7 +75,8 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         _ => (LinkTarget::Run, context.run(RunId(entity_id)).await?),
     };
     let hook = Hook { target, id: entity_id };
-    let found = links::list(&context.query, project, hook, None, MOST).await?;
+    let mut found = links::list(&context.query, project, hook, None, MOST).await?;
+    scm::add_states(&context.query, project, &mut found.items, context.state.now()).await?;
     let row = |link: Link| Row {
         link_id: link.id,
         url: link.url,

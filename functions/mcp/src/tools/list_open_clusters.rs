@@ -27,6 +27,7 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[
         Parameter::choice("status", &["open", "resolved", "ignored"], Some("open")),
+        Parameter::text("owner"),
         Parameter::page_size(50, 10),
         Parameter::cursor(),
     ],
@@ -60,6 +61,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let query = ClusterQuery {
         statuses: ClusterStatus::parse(&status).into_iter().collect(),
+        owner: asked.argument("owner")?,
         sort: ClusterSort::Occurrences,
         after,
         ..ClusterQuery::default()

@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use serde::Deserialize;
 
 use super::error::ScmError;
-use super::github_shapes::{ListedCommit, Pull, goes_on};
+use super::github_shapes::{Issue, ListedCommit, Pull, goes_on};
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
 use super::transport::Transport;
 use super::types::{
     ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
-    PageToken, RangeChanges, RepositoryInfo, RequestQuery,
+    PageToken, RangeChanges, RepositoryInfo, RequestQuery, Ticket, TicketKind,
 };
 
 /// Answered where a repository has no commits.
@@ -201,8 +201,23 @@ impl SourceControl for GitHub {
                 ];
                 self.0.list_of("/pulls", &parameters, etag).await?
             }
+            RequestQuery::Open => {
+                let parameters = [
+                    ("state", "open"),
+                    ("sort", "updated"),
+                    ("direction", "desc"),
+                    ("per_page", RequestQuery::OPEN_LIMIT),
+                ];
+                self.0.list_of("/pulls", &parameters, etag).await?
+            }
         };
         Ok(found.map(|pulls| pulls.into_iter().map(ChangeRequest::from).collect()))
+    }
+
+    async fn ticket(&self, _kind: TicketKind, number: u64) -> Result<Option<Ticket>, ScmError> {
+        // A request is an issue of the same number there.
+        let found: Option<Issue> = self.0.json_or_missing(&format!("/issues/{number}")).await?;
+        Ok(found.map(Ticket::from))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

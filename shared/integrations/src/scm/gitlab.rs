@@ -11,7 +11,7 @@ use super::source_control::SourceControl;
 use super::transport::{Reply, Transport, or_missing};
 use super::types::{
     ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
-    RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
+    RangeChanges, RepositoryInfo, RequestQuery, RequestState, Ticket, TicketKind, date,
 };
 
 /// Files of one page of a diff.
@@ -88,6 +88,22 @@ impl From<MergeRequest> for ChangeRequest {
             author: request.author.map(|user| user.username).unwrap_or_default(),
             branch: request.source_branch,
         }
+    }
+}
+
+/// An issue or merge request.
+#[derive(Deserialize)]
+struct Listed {
+    title: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+}
+
+impl From<Listed> for Ticket {
+    fn from(found: Listed) -> Self {
+        let is_open = matches!(found.state.as_str(), "opened" | "locked");
+        Self { state: RequestState::new(is_open, found.draft, found.state == "merged"), title: found.title }
     }
 }
 
@@ -229,8 +245,23 @@ impl SourceControl for GitLab {
                 ];
                 self.0.list_of("/merge_requests", &parameters, etag).await?
             }
+            RequestQuery::Open => {
+                let parameters = [
+                    ("state", "opened"),
+                    ("order_by", "updated_at"),
+                    ("sort", "desc"),
+                    ("per_page", RequestQuery::OPEN_LIMIT),
+                ];
+                self.0.list_of("/merge_requests", &parameters, etag).await?
+            }
         };
         Ok(found.map(|requests| requests.into_iter().map(ChangeRequest::from).collect()))
+    }
+
+    async fn ticket(&self, kind: TicketKind, number: u64) -> Result<Option<Ticket>, ScmError> {
+        let list = if kind == TicketKind::Issue { "issues" } else { "merge_requests" };
+        let found: Option<Listed> = self.0.json_or_missing(&format!("/{list}/{number}")).await?;
+        Ok(found.map(Ticket::from))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

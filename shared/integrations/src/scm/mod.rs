@@ -31,7 +31,7 @@ pub use repository::{InvalidRepository, Provider, Repository};
 pub use source_control::SourceControl;
 pub use types::{
     ChangeRequest, ChangedFile, Commit, CommitChanges, CommitPage, CommitQuery, Fetched, FileStatus,
-    PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState,
+    PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState, Ticket, TicketKind,
 };
 
 use bitbucket::Bitbucket;

@@ -51,6 +51,8 @@ pub struct ClusterFilter {
     pub snoozed: Option<(bool, Timestamp)>,
     /// Only those seen at this moment or later.
     pub seen_from: Option<Timestamp>,
+    /// Only those for which a test of this owner failed.
+    pub owner: Option<String>,
     /// Only those with a word in the signature or title that begins so; several have to be there all.
     pub words: Vec<String>,
 }
@@ -127,6 +129,10 @@ fn filter(
     }
 }
 
+/// Bounded by the tests of each cluster, whatever their history. PK
+const HAS_TEST_OF_OWNER: &str = "EXISTS (SELECT 1 FROM cluster_tests t JOIN test_cases o ON o.project_id = t.project_id \
+    AND o.id = t.test_case_id WHERE t.project_id = c.project_id AND t.cluster_id = c.id AND COALESCE(o.owner, o.code_owner) = ?)";
+
 fn conditions(filter: Filter, wanted: &ClusterFilter) -> Filter {
     let statuses = if wanted.statuses.is_empty() { &ClusterStatus::ALL[..] } else { &wanted.statuses };
     // One status is an equality, which the indexes by status lead with.
@@ -140,7 +146,8 @@ fn conditions(filter: Filter, wanted: &ClusterFilter) -> Filter {
     let types: Vec<String> = wanted.error_types.iter().map(|one| one.as_str().to_owned()).collect();
     let filter = filter
         .and_if("c.error_type in_texts(?)", (!types.is_empty()).then_some(types))
-        .and_if("c.last_seen_at >= ?", wanted.seen_from);
+        .and_if("c.last_seen_at >= ?", wanted.seen_from)
+        .and_if(HAS_TEST_OF_OWNER, wanted.owner.clone());
     let filter = match wanted.assigned {
         Some(Assigned::To(user)) => filter.and("c.assignee_id = ?", args![user]),
         Some(Assigned::Nobody) => filter.and("c.assignee_id IS NULL", args![]),
@@ -202,6 +209,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         assigned: Some(Assigned::To(1)),
         snoozed: Some((true, Timestamp(0))),
         seen_from: Some(Timestamp(0)),
+        owner: Some(String::new()),
         words: vec![String::new()],
     };
     let others = ClusterFilter {

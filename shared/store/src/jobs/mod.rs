@@ -44,6 +44,11 @@ statements! {
     KNOWN_KEYS = "SELECT key FROM jobs WHERE key in_texts($1)";
     /// A job that no worker has seen. ix: jobs_key
     DELETE_UNCLAIMED = "DELETE FROM jobs WHERE key = $1 AND state = 'queued' AND attempts = 0";
+    /// The state of a job. ix: jobs_key
+    STATE = "SELECT state FROM jobs WHERE key = $1";
+    /// Queues a job that has ended again. ix: jobs_key
+    REQUEUE = "UPDATE jobs SET state = 'queued', payload = $2, attempts = 0, run_after = $3, finished_at = NULL, error = NULL, lease_id = NULL, \
+        lease_until = NULL WHERE key = $1 AND state IN ('done', 'parked')";
     /// Jobs of a kind that were given up. ix: jobs_by_state
     REVIVE = "UPDATE jobs SET state = 'queued', attempts = 0, run_after = $2, finished_at = NULL, lease_id = NULL, lease_until = NULL \
         WHERE state = 'parked' AND kind = $1";
@@ -147,6 +152,45 @@ pub async fn enqueue_periodic(store: &crate::Store, jobs: &[PeriodicJob], now: T
 /// [`StoreError::Database`] when the database refuses.
 pub async fn forget_unclaimed(session: &mut Session, key: &str) -> Result<bool> {
     Ok(session.execute(&DELETE_UNCLAIMED, args![key]).await? == 1)
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// It waits, or a worker has it.
+    Waiting,
+    /// It is done.
+    Done,
+    /// It was given up.
+    GivenUp,
+}
+
+/// The state of the job with a key; `None` when there is none, or none any more.
+///
+/// # Errors
+/// [`StoreError::Database`] when the database refuses.
+pub async fn state(session: &mut Session, key: &str) -> Result<Option<JobState>> {
+    let Some(row) = session.first(&STATE, args![key]).await? else { return Ok(None) };
+    match row.reader().text()?.as_str() {
+        "queued" | "leased" => Ok(Some(JobState::Waiting)),
+        "done" => Ok(Some(JobState::Done)),
+        "parked" => Ok(Some(JobState::GivenUp)),
+        _ => Err(StoreError::Damaged("an unknown state of a job")),
+    }
+}
+
+/// Queues a job again that is done or was given up; one that waits stays as it is.
+///
+/// # Errors
+/// As [`enqueue`].
+pub async fn requeue<P: Payload>(
+    session: &mut Session,
+    key: &str,
+    payload: &P,
+    now: Timestamp,
+) -> Result<bool> {
+    let payload = to_json(payload)?;
+    Ok(session.execute(&REQUEUE, args![key, payload, now]).await? == 1)
 }
 
 /// Queues all jobs of a kind again that were given up; answers how many.

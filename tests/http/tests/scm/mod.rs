@@ -1,11 +1,14 @@
 //! Commits and diffs of a project's repository, read from a code host that
 //! speaks the APIs of all four providers about one real git repository.
 
+mod branches;
 mod caching;
 mod clients;
 mod commits;
+mod culprits;
 mod diffs;
 mod failures;
+mod owner_pages;
 mod owners;
 mod requests;
 mod settings;

@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use url::form_urlencoded;
 
 pub use git::GitRepository;
-pub use pulls::{PullRequest, RequestState};
+pub use pulls::{Issue, PullRequest, RequestState};
 
 /// The token that opens the repository.
 pub const TOKEN: &str = "a-very-secret-token-of-the-code-host";
@@ -133,6 +133,7 @@ struct Known {
     repository: GitRepository,
     /// The one changed last comes first.
     pulls: Vec<PullRequest>,
+    issues: Vec<Issue>,
     token: String,
     fault: Option<Fault>,
     requests: Vec<Recorded>,
@@ -200,6 +201,7 @@ impl CodeHost {
         let known = Known {
             repository,
             pulls: Vec::new(),
+            issues: Vec::new(),
             token: TOKEN.to_owned(),
             fault: None,
             requests: Vec::new(),
@@ -246,6 +248,13 @@ impl CodeHost {
         let pulls = &mut self.lock().pulls;
         pulls.retain(|known| known.number != request.number);
         pulls.insert(0, request);
+    }
+
+    /// Opens an issue, or changes the one of that number.
+    pub fn set_issue(&self, issue: Issue) {
+        let issues = &mut self.lock().issues;
+        issues.retain(|known| known.number != issue.number);
+        issues.push(issue);
     }
 
     /// Opens the repository with another token only.
@@ -325,7 +334,7 @@ fn answer(known: &mut Known, uri: &Uri, headers: &HeaderMap) -> Response {
     if path.is_none() {
         return plain(StatusCode::NOT_FOUND, Body::from(r#"{"message":"Not Found"}"#));
     }
-    let reply = dialects::reply(&known.repository, &known.pulls, &recorded)
+    let reply = dialects::reply(&known.repository, (&known.pulls, &known.issues), &recorded)
         .unwrap_or_else(|| Reply::error(StatusCode::NOT_FOUND));
     finish(reply, uri, headers)
 }

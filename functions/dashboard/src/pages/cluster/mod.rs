@@ -2,6 +2,7 @@
 //! what people decided about it.
 
 mod affected;
+mod branches;
 mod diagnosis;
 mod events;
 mod origin;
@@ -25,8 +26,8 @@ use callboard_http::{ApiError, AppState};
 use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, LastFailure, OccurrenceQuery};
 use callboard_query::failures::{self, FixPlan, RankedLocator};
 use callboard_query::links::Hook;
-use callboard_query::resolve;
 use callboard_query::shapes::{ClusterBrief, ClusterDetail, ExecutionWithRun};
+use callboard_query::{resolve, scm};
 use serde::Serialize;
 
 use crate::address::chosen;
@@ -73,6 +74,9 @@ pub(crate) struct Asked {
     /// Whether suspects are read from the repository.
     #[serde(skip)]
     shows_suspects: bool,
+    /// Whether open requests are read from the repository.
+    #[serde(skip)]
+    shows_branches: bool,
     #[serde(skip)]
     page: PageRequest,
 }
@@ -83,8 +87,9 @@ impl FromQuery for Asked {
         let branch = chosen(query, "branch").into_iter().next();
         let version = query.number("version", 1..=i64::from(i32::MAX))?;
         let shows_suspects = query.one_of("suspects", &[("show", true)])?.unwrap_or_default();
+        let shows_branches = query.one_of("branches", &[("show", true)])?.unwrap_or_default();
         let tab = tab.unwrap_or(Tab::Overview);
-        Ok(Self { tab, branch, version, shows_suspects, page: query.page(SIZE)? })
+        Ok(Self { tab, branch, version, shows_suspects, shows_branches, page: query.page(SIZE)? })
     }
 }
 
@@ -109,6 +114,8 @@ struct PlanPage {
     tab: &'static str,
     plan: FixPlan,
     edits: Vec<Edit>,
+    /// What may be the cause, as it was read last.
+    suspects: Option<suspects::Suspects>,
 }
 
 /// Inputs of `pages/cluster.html`.
@@ -126,6 +133,10 @@ struct ClusterPage {
     origin: Option<origin::Origin>,
     /// Suspicious commits and files; `None` until they are asked for.
     suspects: Option<suspects::Suspects>,
+    /// Whether the project has a repository.
+    has_repository: bool,
+    /// Branches with their open requests; `None` until they are asked for.
+    branches: Option<branches::Branches>,
     trend: Series,
     /// What happened to it, newest first.
     events: Vec<events::Event>,
@@ -164,7 +175,8 @@ pub(crate) async fn cluster(
         Tab::Diagnosis => return diagnosis::tab(visit, project, id, cluster, shell, asked.version).await,
         Tab::Plan => {
             let plan = failures::fix_plan(&visit.ctx, project, id).await?;
-            return answer(&PlanPage { edits: edits(&plan), tab: "plan", shell, cluster, plan });
+            let suspects = suspects::Suspects::stored(&visit, &state.source_control(), project, id).await?;
+            return answer(&PlanPage { edits: edits(&plan), tab: "plan", shell, cluster, plan, suspects });
         }
     }
     let cursors = CursorScope::new(RouteId::ClusterPage, &asked)?;
@@ -207,13 +219,18 @@ pub(crate) async fn cluster(
             true => Some(suspects::Suspects::read(&visit, &state.source_control(), project, id).await?),
             false => None,
         },
+        has_repository: scm::has_repository(&visit.ctx, project).await?,
+        branches: match asked.shows_branches {
+            true => Some(branches::Branches::read(&visit, &state.source_control(), project, id).await?),
+            false => None,
+        },
         trend: trend(&cluster, visit.now.day(), &events),
         events,
         occurrences: found.items,
         is_filtered: asked.branch.is_some(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         export: ExportMenu::of(ExportKind::Cluster, id.get()).only(asked.branch.clone(), None),
-        links: LinkPanel::of(&visit, project, hook).await?,
+        links: LinkPanel::of(&visit, &state, project, hook).await?,
         assignee: cluster
             .item
             .assignee

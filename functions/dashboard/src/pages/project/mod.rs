@@ -7,6 +7,7 @@ mod flaky;
 mod grid;
 mod health;
 mod members;
+mod owners;
 mod performance;
 mod quarantine;
 mod runs;
@@ -25,7 +26,7 @@ use crate::shell::{Section, Shell};
 use crate::visit::Visit;
 
 /// The tabs by their words in the address.
-const TABS: [&str; 11] = [
+const TABS: [&str; 12] = [
     "runs",
     "grid",
     "cases",
@@ -34,6 +35,7 @@ const TABS: [&str; 11] = [
     "performance",
     "health",
     "quarantine",
+    "owners",
     "compare",
     "members",
     "settings",
@@ -58,6 +60,8 @@ pub(crate) enum Asked {
     Health(health::Asked),
     /// `?tab=quarantine`.
     Quarantine(quarantine::Asked),
+    /// `?tab=owners`.
+    Owners(owners::Asked),
     /// `?tab=compare`.
     Compare(compare::Asked),
     /// `?tab=members`.
@@ -77,6 +81,7 @@ impl FromQuery for Asked {
             Some("performance") => Self::Performance(performance::Asked::from_query(query)?),
             Some("health") => Self::Health(health::Asked::from_query(query)?),
             Some("quarantine") => Self::Quarantine(quarantine::Asked::from_query(query)?),
+            Some("owners") => Self::Owners(owners::Asked::from_query(query)?),
             Some("compare") => Self::Compare(compare::Asked::from_query(query)?),
             Some("members") => Self::Members,
             Some("settings") => Self::Settings,
@@ -106,6 +111,7 @@ impl Head {
             "performance" => "Performance · ",
             "health" => "Spec health · ",
             "quarantine" => "Quarantine · ",
+            "owners" => "Owners · ",
             "compare" => "Compare · ",
             "members" => "Members · ",
             "settings" => "Settings · ",
@@ -143,6 +149,7 @@ pub(crate) async fn project(
         Asked::Quarantine(asked) => {
             quarantine::tab(visit, authorized, head("quarantine"), shell, asked).await
         }
+        Asked::Owners(asked) => owners::tab(visit, authorized, head("owners"), shell, asked).await,
         Asked::Compare(asked) => compare::tab(visit, authorized, head("compare"), shell, asked).await,
         Asked::Members => members::tab(visit, state.auth_enabled(), authorized, head("members"), shell).await,
         Asked::Settings => settings::tab(&state, &visit, head("settings"), shell).await,

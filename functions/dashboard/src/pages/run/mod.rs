@@ -285,7 +285,7 @@ pub(crate) async fn run(
             answer(&DetailsTab {
                 reports: i64::try_from(head.run.reports.len()).unwrap_or(i64::MAX),
                 bytes: head.run.storage.bytes + head.run.storage.evidence_bytes + of_reports,
-                links: LinkPanel::of(&visit, project, hook).await?,
+                links: LinkPanel::of(&visit, &state, project, hook).await?,
                 gates: gates::results(&visit.ctx, project, id, None, GATES).await?.items,
                 is_administrator: visit.caller.is_administrator(),
                 choice: DeletionChoice::new(&visit),
