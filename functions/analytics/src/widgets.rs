@@ -24,7 +24,7 @@ const MOST_DAYS: i64 = 366;
 /// What a widget is about.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Days up to today, 1 to 366.
     #[param(value_type = Option<i64>, default = 30, minimum = 1, maximum = 366)]
     days: i64,
@@ -38,7 +38,7 @@ pub(crate) struct Asked {
     limit: u32,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self {
             days: query.number("days", 1..=MOST_DAYS)?.unwrap_or(DEFAULT_DAYS),
@@ -67,7 +67,7 @@ pub(crate) struct AllBranches {
 impl FromQuery for AllBranches {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         kept::refuse(query, &["branch", "environment", "fullRuns"])?;
-        let Asked { days, project, limit, .. } = Asked::from_query(query)?;
+        let Params { days, project, limit, .. } = Params::from_query(query)?;
         Ok(Self { days, project, limit })
     }
 }
@@ -75,11 +75,11 @@ impl FromQuery for AllBranches {
 impl AllBranches {
     async fn query(self, ctx: &Context, caller: &Caller) -> Result<WidgetQuery, ApiError> {
         let Self { days, project, limit } = self;
-        Asked { days, full_runs: None, project, limit }.query(ctx, caller, &Lane::default()).await
+        Params { days, full_runs: None, project, limit }.query(ctx, caller, &Lane::default()).await
     }
 }
 
-impl Asked {
+impl Params {
     /// The question, once the caller may see every project it names.
     async fn query(self, ctx: &Context, caller: &Caller, lane: &Lane) -> Result<WidgetQuery, ApiError> {
         for project in &self.project {
@@ -100,13 +100,13 @@ impl Asked {
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied` for a project that is
 /// named.
-#[utoipa::path(get, path = "/api/analytics/portfolio", tag = "analytics", params(Asked, Lane),
+#[utoipa::path(get, path = "/api/analytics/portfolio", tag = "analytics", params(Params, Lane),
     responses((status = 200, body = Page<PortfolioItem>)))]
 pub(crate) async fn portfolio(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(lane): Query<Lane>,
 ) -> Result<Json<Page<PortfolioItem>>, ApiError> {
     let ctx = state.context(&site);
@@ -120,13 +120,13 @@ pub(crate) async fn portfolio(
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied` for a project that is
 /// named.
-#[utoipa::path(get, path = "/api/analytics/pass-rate-heatmap", tag = "analytics", params(Asked, Lane),
+#[utoipa::path(get, path = "/api/analytics/pass-rate-heatmap", tag = "analytics", params(Params, Lane),
     responses((status = 200, body = PassRateHeatmap)))]
 pub(crate) async fn pass_rate_heatmap(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(lane): Query<Lane>,
 ) -> Result<Json<PassRateHeatmap>, ApiError> {
     let ctx = state.context(&site);
@@ -140,13 +140,13 @@ pub(crate) async fn pass_rate_heatmap(
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied` for a project that is
 /// named.
-#[utoipa::path(get, path = "/api/analytics/flaky-leaderboard", tag = "analytics", params(Asked, Lane),
+#[utoipa::path(get, path = "/api/analytics/flaky-leaderboard", tag = "analytics", params(Params, Lane),
     responses((status = 200, body = Page<LeaderboardItem>)))]
 pub(crate) async fn flaky_leaderboard(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(lane): Query<Lane>,
 ) -> Result<Json<Page<LeaderboardItem>>, ApiError> {
     let ctx = state.context(&site);
@@ -162,13 +162,13 @@ pub(crate) async fn flaky_leaderboard(
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied` for a project that is
 /// named.
-#[utoipa::path(get, path = "/api/analytics/wasted-time", tag = "analytics", params(Asked, Lane),
+#[utoipa::path(get, path = "/api/analytics/wasted-time", tag = "analytics", params(Params, Lane),
     responses((status = 200, body = WastedTime)))]
 pub(crate) async fn wasted_time(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(lane): Query<Lane>,
 ) -> Result<Json<WastedTime>, ApiError> {
     let ctx = state.context(&site);
@@ -183,13 +183,13 @@ pub(crate) async fn wasted_time(
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied` for a project that is
 /// named.
-#[utoipa::path(get, path = "/api/analytics/ci-time-trend", tag = "analytics", params(Asked, Lane),
+#[utoipa::path(get, path = "/api/analytics/ci-time-trend", tag = "analytics", params(Params, Lane),
     responses((status = 200, body = CiTimeTrend)))]
 pub(crate) async fn ci_time_trend(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(lane): Query<Lane>,
 ) -> Result<Json<CiTimeTrend>, ApiError> {
     let ctx = state.context(&site);
@@ -204,13 +204,13 @@ pub(crate) async fn ci_time_trend(
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied` for a project that is
 /// named.
-#[utoipa::path(get, path = "/api/analytics/regression-velocity", tag = "analytics", params(Asked, Lane),
+#[utoipa::path(get, path = "/api/analytics/regression-velocity", tag = "analytics", params(Params, Lane),
     responses((status = 200, body = RegressionVelocity)))]
 pub(crate) async fn regression_velocity(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(lane): Query<Lane>,
 ) -> Result<Json<RegressionVelocity>, ApiError> {
     let ctx = state.context(&site);
@@ -289,14 +289,14 @@ pub(crate) async fn cluster_landscape(
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied` for a project that is
 /// named.
-#[utoipa::path(get, path = "/api/analytics/insights", tag = "analytics", params(Asked, Lane),
+#[utoipa::path(get, path = "/api/analytics/insights", tag = "analytics", params(Params, Lane),
     operation_id = "widget_insights",
     responses((status = 200, body = Page<InsightItem>)))]
 pub(crate) async fn insights(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(lane): Query<Lane>,
 ) -> Result<Json<Page<InsightItem>>, ApiError> {
     let ctx = state.context(&site);

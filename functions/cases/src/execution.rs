@@ -23,7 +23,7 @@ const MAX_INDEX: i64 = 1_000_000;
 /// How much of the evidence is shown, and of which attempt.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Comma list or repeated: steps, console, network, webVitals, aria, source, pageState; `all` (the default) or
     /// `none`, with which the error is cut to its first line.
     #[param(required = false, value_type = Vec<IncludedWord>, example = json!(["steps", "console"]), inline)]
@@ -34,7 +34,7 @@ pub(crate) struct Asked {
     repetition: Option<u32>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self {
             include: included(query)?,
@@ -91,14 +91,14 @@ fn index(query: &QueryReader, name: &str) -> Result<Option<u32>, ApiError> {
 /// # Errors
 /// 404 `execution_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/test-run-cases/{id}", tag = "cases",
-    params(("id" = i64, Path, description = "Execution"), Asked),
+    params(("id" = i64, Path, description = "Execution"), Params),
     responses((status = 200, body = ExecutionDetail), (status = 304, description = "The client has this state")))]
 pub(crate) async fn execution(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let ctx = state.context(&site);

@@ -17,13 +17,13 @@ callboard_query::vocabularies! {
 /// How much is told.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `summary`, `default` or `full`: how many changes are told.
     #[param(required = false, value_type = DetailWord, example = "default", inline)]
     detail: Detail,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { detail: query.word("detail", Detail::WORDS, Detail::parse)?.unwrap_or_default() })
     }
@@ -37,14 +37,14 @@ impl FromQuery for Asked {
 /// 400 `invalid_query`; 404 `execution_not_found`, 403
 /// `project_access_denied`.
 #[utoipa::path(get, path = "/api/test-run-cases/{id}/explain", tag = "cases", operation_id = "explain_execution",
-    params(("id" = i64, Path, description = "Execution"), Asked),
+    params(("id" = i64, Path, description = "Execution"), Params),
     responses((status = 200, body = Explanation), (status = 400, description = "`invalid_query`")))]
 pub(crate) async fn explanation(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ExecutionId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Json<Explanation>, ApiError> {
     let ctx = state.context(&site);
     let project = resolve::execution(&ctx, caller.scope(), id).await?;

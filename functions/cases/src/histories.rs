@@ -109,7 +109,7 @@ pub(crate) struct HistoryWritten {
 }
 
 /// Makes two histories one (`joined`), leaves proposed ones two (`dismissed`), or makes joined
-/// ones two again (`undone`). It holds for new results at once; stored ones follow.
+/// ones two again (`undone`). It holds for new results immediately; stored ones follow.
 ///
 /// # Errors
 /// 404 `project_not_found`, `history_join_not_found`; 409 `not_pending` when that is not possible any more.

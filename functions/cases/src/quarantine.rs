@@ -34,12 +34,14 @@ const MAX_REASON_CHARS: usize = 500;
 /// Which tests are shown.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `active` (the default) or `released`.
     #[param(value_type = Option<StandingWord>, example = "active", inline)]
     state: Standing,
     /// Whether to propose tests that should be set aside.
     candidates: Option<bool>,
+    /// Exact owner of the tests; debt and candidates are those of all.
+    owner: Option<String>,
 }
 
 /// Whether a test still is in quarantine.
@@ -50,14 +52,18 @@ enum Standing {
     Released,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let state = query.word("state", &STANDINGS, |word| match word {
             "active" => Some(Standing::Active),
             "released" => Some(Standing::Released),
             _ => None,
         })?;
-        Ok(Self { state: state.unwrap_or_default(), candidates: query.flag("candidates")? })
+        Ok(Self {
+            state: state.unwrap_or_default(),
+            candidates: query.flag("candidates")?,
+            owner: query.exact("owner")?,
+        })
     }
 }
 
@@ -78,20 +84,21 @@ pub(crate) struct QuarantinePage {
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/quarantine", tag = "cases",
-    params(("id" = i64, Path, description = "Project"), Asked, PageRequest),
+    params(("id" = i64, Path, description = "Project"), Params, PageRequest),
     responses((status = 200, body = QuarantinePage)))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<QuarantinePage>, ApiError> {
-    let cursors = CursorScope::new(RouteId::ListQuarantine, &(id, asked.state))?;
+    let cursors = CursorScope::new(RouteId::ListQuarantine, &(id, asked.state, &asked.owner))?;
     let query = QuarantineQuery {
         is_active: asked.state == Standing::Active,
         candidates: asked.candidates.unwrap_or(false),
+        owner: asked.owner,
         before: cursors.decode(page.cursor.as_deref())?,
     };
     let ctx = state.context(&site);

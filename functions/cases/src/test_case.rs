@@ -22,13 +22,13 @@ use crate::lane::Lane;
 /// How many executions come with the test.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Newest executions to show, 1 to 50; larger numbers count as 50.
     #[param(required = false, default = 20, minimum = 1)]
     limit: u32,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { limit: query.limit(PageSize { min: 1, default: 20, max: 50 })? })
     }
@@ -55,7 +55,7 @@ pub(crate) struct TestCaseAnswer {
 /// # Errors
 /// 404 `test_case_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/test-cases/{id}", tag = "cases",
-    params(("id" = i64, Path, description = "Test case"), Lane, Asked),
+    params(("id" = i64, Path, description = "Test case"), Lane, Params),
     responses((status = 200, body = TestCaseAnswer), (status = 304, description = "The client has this state")))]
 pub(crate) async fn test_case(
     State(state): State<AppState>,
@@ -63,7 +63,7 @@ pub(crate) async fn test_case(
     caller: Caller,
     Path(id): Path<TestCaseId>,
     Query(lane): Query<Lane>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let ctx = state.context(&site);

@@ -41,7 +41,7 @@ impl FromQuery for Attempt {
 }
 
 /// An execution and the state of it that the client has.
-struct Asked {
+struct TraceTarget {
     ctx: Context,
     project: callboard_auth::scope::Authorized<callboard_domain::ids::ProjectId>,
     tag: Option<String>,
@@ -54,16 +54,16 @@ async fn asked(
     id: ExecutionId,
     attempt: Option<u32>,
     what: &str,
-) -> Result<Asked, ApiError> {
+) -> Result<TraceTarget, ApiError> {
     let ctx = state.context(site);
     let project = resolve::execution(&ctx, caller.scope(), id).await?;
     let tag = failures::trace_tag(&ctx, project, id, attempt).await?;
     // One trace may belong to several executions, and evidence may stand in for it.
     let tag = tag.map(|hash| format!("W/\"{hash}-{id}-{what}-{FORM}\""));
-    Ok(Asked { ctx, project, tag })
+    Ok(TraceTarget { ctx, project, tag })
 }
 
-impl Asked {
+impl TraceTarget {
     fn unchanged(&self, headers: &HeaderMap) -> Option<Response> {
         let tag = self.tag.as_deref().filter(|tag| client_has(headers, tag))?;
         Some(self.tagged(StatusCode::NOT_MODIFIED.into_response(), Some(tag)))

@@ -52,6 +52,8 @@ pub(crate) struct ClusterFilters {
     /// Date or date-time; only those seen then or later.
     #[param(value_type = Option<String>, example = "2026-01-01")]
     seen_from: Option<Timestamp>,
+    /// Exact owner of a test that failed for them.
+    owner: Option<String>,
     /// Words of signature or title; the beginning of a word is enough.
     q: Option<String>,
     /// `lastSeen` (the default), `occurrences` (most first) or `id` (newest first).
@@ -86,6 +88,7 @@ impl FromQuery for ClusterFilters {
             assignee,
             snoozed: query.flag("snoozed")?,
             seen_from: query.since("seenFrom")?,
+            owner: query.exact("owner")?,
             q: query.text("q")?,
             sort: sort.unwrap_or_default(),
         })
@@ -114,6 +117,7 @@ impl ClusterFilters {
             }),
             snoozed: self.snoozed,
             seen_from: self.seen_from,
+            owner: self.owner.clone(),
             text: self.q.clone(),
             projects,
             sort: self.sort,

@@ -20,7 +20,7 @@ pub(crate) enum Asset {
     Styles,
     /// Applies the chosen theme before anything is painted.
     Theme,
-    /// What makes pages handier: copying, shortcuts, filters that apply at once.
+    /// What makes pages handier: copying, shortcuts, filters that apply immediately.
     Page,
     /// What the browser remembers of earlier visits.
     Visits,

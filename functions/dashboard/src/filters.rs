@@ -212,6 +212,12 @@ pub(crate) fn parameter(value: &str, _: &dyn Values) -> Result<String> {
     Ok(crate::address::encoded(value))
 }
 
+/// The page of what an owner of tests has to look at in a project.
+#[askama::filter_fn]
+pub(crate) fn owner_page(owner: &str, _: &dyn Values, project: &i64) -> Result<String> {
+    Ok(format!("/projects/{project}?tab=owners&owner={}", crate::address::encoded(owner)))
+}
+
 #[cfg(test)]
 mod tests {
     use askama::Template;

@@ -7,8 +7,8 @@ use callboard_query::notifications::{self, MOST_UNREAD, Unread, Watched};
 use callboard_query::projects::{self, MenuEntry};
 use callboard_query::shapes::ProjectRef;
 
-use crate::help::topic;
 use crate::components::NotifyButton;
+use crate::help::topic;
 use crate::visit::Visit;
 
 /// Projects the rail names.

@@ -30,13 +30,13 @@ pub(crate) enum Probe {
 /// What to look at.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `live` checks nothing outside of the process.
     #[param(required = false, inline)]
     probe: Probe,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let probe = query.one_of("probe", &[("full", Probe::Full), ("live", Probe::Live)])?;
         Ok(Self { probe: probe.unwrap_or_default() })
@@ -62,12 +62,12 @@ pub(crate) struct HealthAnswer {
 }
 
 /// Whether the service and what it needs are reachable.
-#[utoipa::path(get, path = "/api/health", tag = "service", params(Asked),
+#[utoipa::path(get, path = "/api/health", tag = "service", params(Params),
     responses(
         (status = 200, body = HealthAnswer),
         (status = 503, description = "The database or the file storage is not usable", body = HealthAnswer)
     ))]
-pub(crate) async fn health(State(state): State<AppState>, Query(asked): Query<Asked>) -> Response {
+pub(crate) async fn health(State(state): State<AppState>, Query(asked): Query<Params>) -> Response {
     if asked.probe == Probe::Live {
         return Json(HealthAnswer { status: "ok", database: None, storage: None }).into_response();
     }

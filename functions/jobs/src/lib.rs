@@ -46,13 +46,14 @@
 //!        Ok(Outcome::Done)
 //!    }
 //!    ```
-//!    An error that [`JobError::final_`] made parks the job at once; any other
+//!    An error that [`JobError::final_`] made parks the job immediately; any other
 //!    error is tried again, with a wait that doubles, eight times in all.
 //! 4. Add a row to `registry.rs`: `Kind::new(run_completion)`, or
 //!    `Kind::every(period, handler)` for work that nobody enqueues: every
 //!    period begins with one job of the payload's default.
 
 mod account_mails;
+mod culprits;
 mod deletions;
 mod diagnoses;
 mod events;

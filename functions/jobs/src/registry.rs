@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 
 use crate::job::{JobContext, JobError, Outcome};
 use crate::{
-    account_mails, deletions, diagnoses, events, exports, feedback, links, notifications, owners, retention,
-    runs, sweeps, upkeep, uploads,
+    account_mails, culprits, deletions, diagnoses, events, exports, feedback, links, notifications, owners,
+    retention, runs, sweeps, upkeep, uploads,
 };
 
 /// Every kind.
@@ -23,6 +23,7 @@ pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         Kind::new(account_mails::send_notice),
         Kind::new(account_mails::send_invitation),
         Kind::new(diagnoses::diagnose),
+        Kind::new(culprits::find_culprit),
         Kind::new(exports::make_export),
         Kind::new(links::unfurl),
         Kind::every(MINUTE * 15, owners::refresh_owners),

@@ -16,7 +16,7 @@ use tokio::time::MissedTickBehavior;
 use crate::job::{Budget, JobContext, JobError};
 use crate::registry::{KINDS, Kind};
 
-/// Jobs in work at once: a slow mail server must not hold up the sweeps.
+/// Jobs in work at the same time: a slow mail server must not hold up the sweeps.
 const AT_ONCE: usize = 4;
 /// So many are claimed together while others run: whoever writes waits for each
 /// claim.
@@ -172,7 +172,7 @@ async fn work(state: &AppState, kind: &Kind, job: &ClaimedJob, budget: Budget) -
 async fn until_lost(state: &AppState, job: &ClaimedJob) {
     let mut renewals = tokio::time::interval(RENEW_EVERY);
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick comes at once.
+    // The first tick comes immediately.
     renewals.tick().await;
     loop {
         renewals.tick().await;

@@ -61,7 +61,7 @@ pub(crate) enum ArgumentError {
     /// A cursor that is none of ours.
     #[error("Invalid cursor. Omit `cursor` to start from the first page.")]
     Cursor,
-    /// More than one thing at once, so that the next attempt can be right.
+    /// More than one thing in one answer, so that the next attempt can be right.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
     Several(Vec<Self>),
 }

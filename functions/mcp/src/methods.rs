@@ -27,7 +27,7 @@ use crate::{completion, era, prompt, refused, version};
 /// Messages of a batch that are worked on at a time.
 const PARALLEL: usize = 4;
 /// Answers of a batch, bytes, from which on no further message is worked on:
-/// fifty times three images would be held in memory at once.
+/// fifty times three images would be held in memory at the same time.
 const MAX_BATCH_BYTES: usize = 16 << 20;
 /// Names an unknown tool is compared with.
 const SUGGESTIONS: usize = 3;

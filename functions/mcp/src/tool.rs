@@ -54,7 +54,7 @@ pub(crate) struct Tool {
 }
 
 /// The function behind a tool.
-pub(crate) type Call = for<'a> fn(Asked<'a>) -> BoxFuture<'a, Result<Answer, ToolError>>;
+pub(crate) type Call = for<'a> fn(ToolCall<'a>) -> BoxFuture<'a, Result<Answer, ToolError>>;
 
 /// Toolsets a client can narrow its list to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,14 +120,14 @@ impl Hints {
 
 /// One call: the caller's context and arguments.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ToolCall<'a> {
     /// Who asks, and what answers are made from.
     pub context: &'a Context,
     tool: &'static str,
     arguments: Arguments,
 }
 
-impl Asked<'_> {
+impl ToolCall<'_> {
     /// The arguments as the tool's own type. Its fields mirror the parameters.
     ///
     /// # Errors
@@ -301,7 +301,7 @@ impl Tool {
         let asked_for = arguments.max_chars();
         let mut shortened = false;
         loop {
-            let asked = Asked { context, tool: self.name, arguments: arguments.clone() };
+            let asked = ToolCall { context, tool: self.name, arguments: arguments.clone() };
             let Answer { json, images, max_chars, null } = (self.call)(asked).await?;
             let limit = max_chars.or(asked_for).unwrap_or(RESULT_CHARS);
             let mut answer = tidy(json);

@@ -44,7 +44,7 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 /// What a badge tells, and how it looks.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `status` (the default), `passRate`, `tests` or `flaky`.
     #[param(value_type = Option<MetricWord>, example = "passRate", inline)]
     metric: Metric,
@@ -75,7 +75,7 @@ enum Style {
     Square,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let metric = query.word("metric", &METRICS, |word| match word {
             "status" => Some(Metric::Status),
@@ -214,14 +214,14 @@ async fn badge(
     site: &Site,
     caller: &Caller,
     id: ProjectId,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Badge, ApiError> {
     let ctx = state.context(site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     of(&ctx, project, asked).await
 }
 
-async fn of(ctx: &Context, project: Authorized<ProjectId>, asked: Asked) -> Result<Badge, ApiError> {
+async fn of(ctx: &Context, project: Authorized<ProjectId>, asked: Params) -> Result<Badge, ApiError> {
     let branch = match asked.branch {
         Some(branch) => Some(branch),
         None => projects::get(ctx, project).await?.default_branch,
@@ -235,7 +235,7 @@ async fn of(ctx: &Context, project: Authorized<ProjectId>, asked: Asked) -> Resu
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/badge.svg", tag = "projects",
-    params(("id" = i64, Path, description = "Project"), Asked),
+    params(("id" = i64, Path, description = "Project"), Params),
     responses(
         (status = 200, description = "The picture", body = String, content_type = "image/svg+xml"),
         (status = 304, description = "The client has this picture")
@@ -245,7 +245,7 @@ pub(crate) async fn picture(
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let style = asked.style;
@@ -262,14 +262,14 @@ pub(crate) async fn picture(
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/badge.json", tag = "projects",
-    params(("id" = i64, Path, description = "Project"), Asked),
+    params(("id" = i64, Path, description = "Project"), Params),
     responses((status = 200, body = Badge)))]
 pub(crate) async fn words(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Json<Badge>, ApiError> {
     Ok(Json(badge(&state, &site, &caller, id, asked).await?))
 }
@@ -348,7 +348,7 @@ pub(crate) async fn take_token(
 /// # Errors
 /// 404 `route_not_found` for another ending, 429 `rate_limited`.
 #[utoipa::path(get, path = "/badge/{file}", tag = "projects", operation_id = "public_badge",
-    params(("file" = String, Path, description = "The token, and `.svg` or `.json`"), Asked),
+    params(("file" = String, Path, description = "The token, and `.svg` or `.json`"), Params),
     responses(
         (status = 200, description = "The badge", content((String = "image/svg+xml"), (Badge = "application/json"))),
         (status = 304, description = "The client has this badge"),
@@ -360,7 +360,7 @@ pub(crate) async fn outside(
     site: Site,
     address: Option<Extension<ClientAddress>>,
     axum::extract::Path(file): axum::extract::Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let (token, form) = file.rsplit_once('.').ok_or_else(ApiError::route_not_found)?;

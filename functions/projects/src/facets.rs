@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 /// What the menus are narrowed to.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Only branches that contain this, in upper or lower case.
     branch_q: Option<String>,
     /// Most values of each menu, 1 to 200; larger numbers count as 200.
@@ -21,7 +21,7 @@ pub(crate) struct Asked {
     limit: u32,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let limit = query.limit(PageSize { min: 1, default: 200, max: 200 })?;
         Ok(Self { branch_q: query.text("branchQ")?, limit })
@@ -34,14 +34,14 @@ impl FromQuery for Asked {
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/facets", tag = "projects",
-    params(("id" = i64, Path, description = "Project"), Asked),
+    params(("id" = i64, Path, description = "Project"), Params),
     responses((status = 200, body = Facets)))]
 pub(crate) async fn facets(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Json<Facets>, ApiError> {
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;

@@ -19,13 +19,13 @@ use utoipa::{IntoParams, ToSchema};
 /// How many runs come with the project.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Newest runs to show, 0 to 200; larger numbers count as 200.
     #[param(required = false, default = 20, minimum = 0)]
     limit: u32,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { limit: query.limit(PageSize { min: 0, default: 20, max: 200 })? })
     }
@@ -50,14 +50,14 @@ pub(crate) struct ProjectAnswer {
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}", tag = "projects",
-    params(("id" = i64, Path, description = "Project"), Asked),
+    params(("id" = i64, Path, description = "Project"), Params),
     responses((status = 200, body = ProjectAnswer), (status = 304, description = "The client has this state")))]
 pub(crate) async fn project(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let ctx = state.context(&site);

@@ -16,7 +16,7 @@ callboard_query::vocabularies! {
 /// What is looked for.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Words of names, titles, paths, labels and branches, the last of them perhaps only begun; an id; or the
     /// first seven or more digits of a commit. 2 to 200 characters.
     #[param(example = "checkout pay")]
@@ -29,7 +29,7 @@ pub(crate) struct Asked {
     limit: u32,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         if query.single("q")?.is_none() {
             return Err(ApiError::invalid_query("q", "q must hold what to look for."));
@@ -44,13 +44,13 @@ impl FromQuery for Asked {
 
 /// Projects, runs, test cases and failure clusters of the caller's projects
 /// that have all the words, the best first.
-#[utoipa::path(get, path = "/api/search", tag = "projects", params(Asked),
+#[utoipa::path(get, path = "/api/search", tag = "projects", params(Params),
     responses((status = 200, body = SearchAnswer)))]
 pub(crate) async fn everything(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Json<SearchAnswer>, ApiError> {
     let ctx = state.context(&site);
     let limit = asked.limit as usize;

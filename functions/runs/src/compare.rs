@@ -20,7 +20,7 @@ use utoipa::{IntoParams, ToSchema};
 /// What a run is compared with, and which changes are shown.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `baseline` (the green run before it, the default), `previous` (the run before it on its branch and in its
     /// environment), or the id of a run of the same project.
     #[param(value_type = Option<String>, example = "baseline")]
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     change: Vec<Change>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let words = ["baseline", "previous", "the id of a run"];
         let with = query.word("with", &words, |word| match word {
@@ -69,14 +69,14 @@ pub(crate) struct Comparison {
 /// to compare with; 403 `project_access_denied`; 400
 /// `invalid_query` for runs of two projects.
 #[utoipa::path(get, path = "/api/test-runs/{id}/compare", tag = "runs",
-    params(("id" = i64, Path, description = "Run"), Asked, PageRequest),
+    params(("id" = i64, Path, description = "Run"), Params, PageRequest),
     responses((status = 200, body = Comparison)))]
 pub(crate) async fn compare(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<RunId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Comparison>, ApiError> {
     let cursors = CursorScope::new(RouteId::CompareRun, &(id, &asked))?;

@@ -32,7 +32,7 @@ callboard_query::vocabularies! {
 /// The form of the file, and what is in it.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `junit` (XML), `ctrf` (JSON, Common Test Report Format), `csv`, or `ndjson` (one JSON object on each line).
     #[param(value_type = FormatWord, example = "junit", inline)]
     format: ExportFormat,
@@ -56,7 +56,7 @@ pub(crate) enum Included {
     Evidence,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let format = query.word("format", ExportFormat::WORDS, ExportFormat::parse)?;
         let format = format.ok_or_else(|| {
@@ -83,7 +83,7 @@ impl FromQuery for Asked {
 /// where answers are limited; 429 `rate_limited` after thirty exports in a
 /// minute.
 #[utoipa::path(get, path = "/api/test-runs/{id}/export", tag = "runs",
-    params(("id" = i64, Path, description = "Run"), Asked),
+    params(("id" = i64, Path, description = "Run"), Params),
     responses((status = 200, content(
         (String = "application/xml"),
         (Object = "application/json"),
@@ -95,12 +95,12 @@ pub(crate) async fn export(
     site: Site,
     caller: Caller,
     Path(id): Path<RunId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     let ctx = state.context(&site);
     admit(&state, &caller).await?;
     let project = resolve::run(&ctx, caller.scope(), id).await?;
-    let Asked { format, status, include } = asked;
+    let Params { format, status, include } = asked;
     let wish = ExportWish {
         statuses: status,
         attempts: include.contains(&Included::Attempts),

@@ -9,7 +9,7 @@ use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{Caller, JsonBody, Path, Query, Visit};
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
-use callboard_query::gates::{self, Asked, GateResult};
+use callboard_query::gates::{self, GateResult, PolicyChoice};
 use callboard_query::resolve;
 use callboard_query::shapes::GateBrief;
 use serde_json::{Map, Value};
@@ -55,7 +55,7 @@ pub(crate) fn unusable(error: &PolicyError) -> ApiError {
     }
 }
 
-fn asked(body: &Map<String, Value>) -> Result<Asked, ApiError> {
+fn asked(body: &Map<String, Value>) -> Result<PolicyChoice, ApiError> {
     let name = match body.get("policy") {
         None | Some(Value::Null) => None,
         Some(Value::String(name)) if !name.is_empty() => Some(name.clone()),
@@ -67,11 +67,11 @@ fn asked(body: &Map<String, Value>) -> Result<Asked, ApiError> {
         Some(_) if Policy::is_in(body) => {
             Err(ApiError::invalid_body("policy", "Send rules or the name of a policy, not both."))
         }
-        Some(name) => Ok(Asked::Named(name)),
+        Some(name) => Ok(PolicyChoice::Named(name)),
         None => match Policy::read(body) {
-            Ok(policy) => Ok(Asked::Inline(policy)),
+            Ok(policy) => Ok(PolicyChoice::Inline(policy)),
             // Rules that all say "no" ask nothing, and are not the same as no rules.
-            Err(PolicyError::Empty) if !Policy::is_in(body) => Ok(Asked::Default),
+            Err(PolicyError::Empty) if !Policy::is_in(body) => Ok(PolicyChoice::Default),
             Err(error) => Err(unusable(&error)),
         },
     }

@@ -20,13 +20,13 @@ use crate::executions::ExecutionFilters;
 /// How many executions come with the run.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Executions to show, trouble first, 0 to 200; larger numbers count as 200.
     #[param(required = false, default = 50, minimum = 0)]
     limit: u32,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { limit: query.limit(PageSize { min: 0, default: 50, max: 200 })? })
     }
@@ -52,14 +52,14 @@ pub(crate) struct RunAnswer {
 /// # Errors
 /// 404 `run_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/test-runs/{id}", tag = "runs",
-    params(("id" = i64, Path, description = "Run"), Asked),
+    params(("id" = i64, Path, description = "Run"), Params),
     responses((status = 200, body = RunAnswer), (status = 304, description = "The client has this state")))]
 pub(crate) async fn test_run(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<RunId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let ctx = state.context(&site);

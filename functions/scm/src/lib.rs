@@ -5,9 +5,11 @@
 //! live here: address and token of a repository, which are the project's; clients of code hosts,
 //! which are in `shared/integrations`.
 
+mod branches;
 mod cluster;
 mod commits;
 mod connection;
+mod culprit;
 mod diff;
 mod feedback;
 
@@ -22,6 +24,9 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ProjectCommits, commits::list)
         .on(RouteId::CommitDiff, diff::get)
         .on(RouteId::ClusterCommits, cluster::commits)
+        .on(RouteId::ClusterBranches, branches::list)
+        .on(RouteId::RunCulprit, culprit::get)
+        .on(RouteId::FindCulprit, culprit::find)
         .on(RouteId::TestRepository, connection::test)
         .on(RouteId::ProjectFeedback, feedback::of_project)
         .on(RouteId::EditProjectFeedback, feedback::edit_project)
@@ -37,7 +42,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     #[derive(OpenApi)]
     #[openapi(
         paths(
-            commits::list, diff::get, cluster::commits, connection::test,
+            commits::list, diff::get, cluster::commits, branches::list, culprit::get, culprit::find, connection::test,
             feedback::of_project, feedback::edit_project, feedback::log, feedback::of_run, feedback::repost
         ),
         tags((name = "scm", description = "What is read from the repositories of projects, and what runs say there"))

@@ -33,7 +33,7 @@ const STREAMED_AT_ONCE: usize = 500;
 #[derive(Debug, Serialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Only what this account did, by its id.
     #[param(value_type = Option<i64>)]
     actor: Option<UserId>,
@@ -68,7 +68,7 @@ pub(crate) enum Format {
     Ndjson,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let format = query.word("format", &FORMATS, |word| match word {
             "json" => Some(Format::Json),
@@ -89,8 +89,8 @@ impl FromQuery for Asked {
     }
 }
 
-impl From<Asked> for AuditFilters {
-    fn from(asked: Asked) -> Self {
+impl From<Params> for AuditFilters {
+    fn from(asked: Params) -> Self {
         Self {
             user: asked.actor,
             action: asked.action,
@@ -108,7 +108,7 @@ impl From<Asked> for AuditFilters {
 ///
 /// As `ndjson` all entries are sent, behind those of `cursor` when there is
 /// one; `limit` does not count then.
-#[utoipa::path(get, path = "/api/audit", tag = "settings", params(Asked, PageRequest),
+#[utoipa::path(get, path = "/api/audit", tag = "settings", params(Params, PageRequest),
     responses((status = 200, content(
         (Page<AuditItem> = "application/json"),
         (AuditItem = "application/x-ndjson")
@@ -116,7 +116,7 @@ impl From<Asked> for AuditFilters {
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(page): Query<PageRequest>,
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::ListAudit, &asked)?;

@@ -33,7 +33,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Which receipts a list shows.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `pending`, `freeing`, `complete`, `failed`, `restoring` or `restored`.
     #[param(value_type = Option<StateWord>, inline)]
     #[serde(serialize_with = "as_word")]
@@ -53,7 +53,7 @@ fn as_word<S: serde::Serializer>(state: &Option<DeletionState>, serializer: S) -
     state.map(DeletionState::as_str).serialize(serializer)
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let (from, to) = query.window()?;
         let state = query.word("state", DeletionState::WORDS, DeletionState::parse)?;
@@ -68,17 +68,17 @@ impl FromQuery for Asked {
 /// 404 `project_not_found` for a project that is neither there nor in a
 /// receipt.
 #[utoipa::path(get, path = "/api/deletions", tag = "settings", operation_id = "list_deletions",
-    params(Asked, PageRequest),
+    params(Params, PageRequest),
     responses((status = 200, body = Page<Receipt>), (status = 404, description = "`project_not_found`")))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<Receipt>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListDeletions, &asked)?;
     let after = cursors.decode(page.cursor.as_deref())?;
-    let Asked { state: wanted, project, from, to } = asked;
+    let Params { state: wanted, project, from, to } = asked;
     let filters = DeletionFilters { state: wanted, project, from, to };
     Ok(Json(cursors.page(deletions::list(&state.context(&site), filters, after, page.rows()).await?)?))
 }

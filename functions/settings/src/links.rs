@@ -11,6 +11,7 @@ use callboard_http::extract::{Caller, Fields, FromQuery, Path, Query, QueryReade
 use callboard_http::page::{Page, PageRequest};
 use callboard_http::{ApiError, AppState, Site};
 use callboard_query::links::{self, Hook, Link};
+use callboard_query::scm;
 use http::StatusCode;
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -22,7 +23,7 @@ use crate::body::{LinkBody, NewLinkBody};
 #[derive(Debug, Serialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query, rename_all = "camelCase")]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `test_run`, `execution`, `test_case` or `failure_cluster`.
     #[param(value_type = String, example = "test_run")]
     entity_type: LinkTarget,
@@ -30,7 +31,7 @@ pub(crate) struct Asked {
     entity_id: i64,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let missing = |name: &str| ApiError::invalid_query(name, format!("{name} is required."));
         let target = query.word("entityType", LinkTarget::WORDS, LinkTarget::read)?;
@@ -47,7 +48,7 @@ impl FromQuery for Asked {
 ///
 /// # Errors
 /// 404 for what they hang on, 403 `project_access_denied`.
-#[utoipa::path(get, path = "/api/links", tag = "settings", operation_id = "list_links", params(Asked, PageRequest),
+#[utoipa::path(get, path = "/api/links", tag = "settings", operation_id = "list_links", params(Params, PageRequest),
     responses(
         (status = 200, body = Page<Link>),
         (status = 404, description = "`run_not_found`, `execution_not_found`, `test_case_not_found`, `cluster_not_found`")
@@ -56,7 +57,7 @@ pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<Link>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListLinks, &asked)?;
@@ -64,7 +65,9 @@ pub(crate) async fn list(
     let ctx = state.context(&site);
     let hook = Hook { target: asked.entity_type, id: asked.entity_id };
     let project = links::resolve_hook(&ctx, caller.scope(), hook).await?;
-    Ok(Json(cursors.page(links::list(&ctx, project, hook, after, page.rows()).await?)?))
+    let mut found = links::list(&ctx, project, hook, after, page.rows()).await?;
+    scm::add_states(&ctx, project, &mut found.items, state.now()).await?;
+    Ok(Json(cursors.page(found)?))
 }
 
 /// A link was written.

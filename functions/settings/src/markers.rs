@@ -23,7 +23,7 @@ use crate::body::{MarkerBody, marker_edit, new_marker};
 /// Which markers a list shows.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// A date or date-time.
     #[param(value_type = Option<String>)]
     from: Option<Timestamp>,
@@ -37,7 +37,7 @@ pub(crate) struct Asked {
     environment: Option<String>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let (from, to) = query.window()?;
         Ok(Self {
@@ -54,21 +54,21 @@ impl FromQuery for Asked {
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/markers", tag = "settings", operation_id = "list_markers",
-    params(("id" = i64, Path, description = "Project"), Asked, PageRequest),
+    params(("id" = i64, Path, description = "Project"), Params, PageRequest),
     responses((status = 200, body = Page<Marker>)))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<Marker>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListMarkers, &(id, &asked))?;
     let after = cursors.decode(page.cursor.as_deref())?;
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    let Asked { from, to, category, environment } = asked;
+    let Params { from, to, category, environment } = asked;
     let wanted = MarkerFilters { from, to, category, environment };
     Ok(Json(cursors.page(markers::list(&ctx, project, wanted, after, page.rows()).await?)?))
 }

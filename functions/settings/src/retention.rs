@@ -25,7 +25,7 @@ use crate::desk::Desk;
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what is read and written key by key")]
 pub(crate) struct AgesBody {
-    /// It passed at once, or did not run.
+    /// It passed on the first attempt, or did not run.
     #[schema(example = 30, minimum = 1, maximum = 36_500)]
     passed_days: Option<i64>,
     /// It passed after it had failed.

@@ -85,13 +85,13 @@ pub(crate) async fn of_instance(
 /// How far back.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Days to show, 1 to 366.
     #[param(required = false, default = 30, minimum = 1, maximum = 366)]
     days: i64,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { days: query.number("days", 1..=366)?.unwrap_or(30) })
     }
@@ -102,14 +102,14 @@ impl FromQuery for Asked {
 /// # Errors
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/storage", tag = "settings", operation_id = "project_storage",
-    params(("id" = i64, Path, description = "Project"), Asked),
+    params(("id" = i64, Path, description = "Project"), Params),
     responses((status = 200, body = ProjectStorage)))]
 pub(crate) async fn of_project(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Json<ProjectStorage>, ApiError> {
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;

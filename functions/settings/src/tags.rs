@@ -21,24 +21,24 @@ use crate::body::TagBody;
 /// Which tags a list shows.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// Only words that contain this, in any case.
     q: Option<String>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { q: query.text("q")? })
     }
 }
 
 /// Tags of projects, alphabetical.
-#[utoipa::path(get, path = "/api/tags", tag = "settings", operation_id = "list_tags", params(Asked, PageRequest),
+#[utoipa::path(get, path = "/api/tags", tag = "settings", operation_id = "list_tags", params(Params, PageRequest),
     responses((status = 200, body = Page<Tag>)))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<Tag>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListTags, &asked)?;

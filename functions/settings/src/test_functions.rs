@@ -41,13 +41,13 @@ const FIELDS: [&str; 10] = [
 /// Which functions a list shows.
 #[derive(Debug, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     /// `page-object-method`, `helper` or `fixture`.
     #[param(value_type = Option<KindWord>, inline)]
     kind: Option<FunctionKind>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { kind: query.word("kind", FunctionKind::WORDS, FunctionKind::parse)? })
     }
@@ -120,14 +120,14 @@ fn refused(faults: &Faults) -> ApiError {
 /// 404 `project_not_found`, 403 `project_access_denied`.
 #[utoipa::path(get, path = "/api/projects/{id}/test-functions", tag = "settings",
     operation_id = "list_test_functions",
-    params(("id" = i64, Path, description = "Project"), Asked, PageRequest),
+    params(("id" = i64, Path, description = "Project"), Params, PageRequest),
     responses((status = 200, body = Page<TestFunctionItem>)))]
 pub(crate) async fn list(
     State(state): State<AppState>,
     site: Site,
     caller: Caller,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(page): Query<PageRequest>,
 ) -> Result<Json<Page<TestFunctionItem>>, ApiError> {
     let cursors = CursorScope::new(RouteId::ListTestFunctions, &(id, &asked))?;

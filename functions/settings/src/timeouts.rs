@@ -73,7 +73,7 @@ pub(crate) async fn get(desk: Desk, headers: HeaderMap) -> Result<Response, ApiE
     tagged_json(&headers, &TimeoutsAnswer::from(found))
 }
 
-/// Changes by what timeouts are judged; lists follow at once. What is absent
+/// Changes by what timeouts are judged; lists follow immediately. What is absent
 /// stays, null is the default.
 ///
 /// # Errors

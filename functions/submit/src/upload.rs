@@ -36,7 +36,7 @@ const MAX_NAME_CHARS: usize = 500;
 /// report archive with an unsafe path is refused with a warning; the run is
 /// stored all the same. So it is without a trace that `trace_hashes` only
 /// names, when it is not stored. A report with thousands of files is looked
-/// through at once and unpacked by a job: it opens some seconds after the
+/// through immediately and unpacked by a job: it opens some seconds after the
 /// answer.
 ///
 /// # Errors

@@ -39,13 +39,15 @@ pub const KEY_FAILURE: Window = Window { name: "key-fail", calls: 60, window_ms:
 pub const EXPORT: Window = Window { name: "export", calls: 30, window_ms: MINUTE_MS };
 /// Tests of a connection to another host, by caller.
 pub const CONNECTION_TEST: Window = Window { name: "connection-test", calls: 10, window_ms: MINUTE_MS };
+/// Searches for culprits of red streaks, by caller.
+pub const CULPRIT: Window = Window { name: "culprit", calls: 30, window_ms: MINUTE_MS };
 /// Diagnoses by a model, by caller.
 pub const DIAGNOSE: Window = Window { name: "diagnose", calls: 30, window_ms: HOUR_MS };
 
 /// Badges with a token, by address.
 pub const BADGE: Window = Window { name: "badge", calls: 120, window_ms: MINUTE_MS };
 
-/// A window in which failures count. So many tries may be under way at once
+/// A window in which failures count. So many tries may be under way at the same time
 /// that many right ones pass together; together with the failures they bound
 /// the guesses of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +109,7 @@ pub struct Steady {
     name: &'static str,
     /// Time between two calls at the steady rate, milliseconds.
     pub interval_ms: i64,
-    /// Most calls at once.
+    /// Most calls at the same time.
     pub burst: i64,
 }
 

@@ -72,7 +72,9 @@ pub enum AdministrationRule {
     #[error("The stored password belongs to the present host; send password along with another host.")]
     MailPasswordOfAnotherHost,
     /// The password of the mail server would cross the network unencrypted.
-    #[error("security must be tls or starttls when a password is set; otherwise it would be sent unencrypted.")]
+    #[error(
+        "security must be tls or starttls when a password is set; otherwise it would be sent unencrypted."
+    )]
     MailPasswordExposed,
     /// A model lacks what it takes to call it.
     #[error("{field} is missing: a model takes a provider, a base address and a name.")]

@@ -68,7 +68,7 @@ impl Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ages {
-    /// It passed at once, or did not run.
+    /// It passed on the first attempt, or did not run.
     pub passed_days: Option<i64>,
     /// It passed after it had failed.
     pub flaky_days: Option<i64>,
@@ -138,7 +138,7 @@ impl Default for Policy {
 /// How a test ended, as far as it matters for how long its traces are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutcomeClass {
-    /// It passed at once, or did not run.
+    /// It passed on the first attempt, or did not run.
     Passed,
     /// It passed after it had failed.
     Flaky,

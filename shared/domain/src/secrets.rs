@@ -5,7 +5,7 @@
 //! private keys), by the name it stands behind (`password="…"`, headers,
 //! parameters of addresses), or by looking random in a parameter. What is known
 //! by none of them stays: `/orders?page=3` reads the same afterwards. Every
-//! word is looked at once, so the time is linear in the text; most of them are
+//! word is read once, so the time is linear in the text; most of them are
 //! ruled out by their first three letters ([`candidates`]).
 
 mod candidates;

@@ -84,7 +84,8 @@ const NOTABLE_MS: i64 = 200;
 /// there without that duration.
 #[must_use]
 pub fn newly_slower(durations_ms: &[i64]) -> Option<Shift> {
-    let is_slower = |shift: &Shift| shift.share() >= NOTABLE_SHARE && shift.after_ms - shift.before_ms >= NOTABLE_MS;
+    let is_slower =
+        |shift: &Shift| shift.share() >= NOTABLE_SHARE && shift.after_ms - shift.before_ms >= NOTABLE_MS;
     let (_, known) = durations_ms.split_last()?;
     // Few get as far as the test: the newest ones have to be slower than what came before them.
     let (earlier, newest) = known.split_at_checked(known.len().checked_sub(SIDE)?)?;
@@ -209,7 +210,8 @@ mod tests {
         let noise = |at: usize| i64::try_from(at * 7 % 13).unwrap();
         let history: Vec<i64> =
             (0..60).map(|at| if at < 30 { 1_000 + noise(at) } else { 2_000 + noise(at) }).collect();
-        let proofs: Vec<usize> = (1..=history.len()).filter(|n| newly_slower(&history[..*n]).is_some()).collect();
+        let proofs: Vec<usize> =
+            (1..=history.len()).filter(|n| newly_slower(&history[..*n]).is_some()).collect();
         assert_eq!(proofs.len(), 1, "{proofs:?}");
         assert!((34..=45).contains(&proofs[0]), "{proofs:?}");
         let faster: Vec<i64> = history.iter().rev().copied().collect();

@@ -49,9 +49,15 @@ mod tests {
     #[test]
     fn a_level_is_reached_exactly_at_its_share() {
         let quota = StorageQuota { quota_bytes: Some(1_000_000) };
-        for (used, level) in
-            [(0, 0), (799_999, 0), (800_000, 80), (949_999, 80), (950_000, 95), (1_000_000, 100), (i64::MAX, 100)]
-        {
+        for (used, level) in [
+            (0, 0),
+            (799_999, 0),
+            (800_000, 80),
+            (949_999, 80),
+            (950_000, 95),
+            (1_000_000, 100),
+            (i64::MAX, 100),
+        ] {
             assert_eq!(quota.level(used), level, "{used}");
         }
         assert_eq!(StorageQuota::default().level(i64::MAX), 0);

@@ -87,7 +87,7 @@ mod tests {
             doubted(&[40, 40, 40, 40, 40, 10, 10, 11, 10, 10, 10, 10]),
             [false, false, false, false, false, true, true, true, false, false, false, false]
         );
-        // It may grow again at once.
+        // It may grow again immediately.
         assert_eq!(doubted(&[40, 10, 10, 10, 10, 40]), [false, true, true, true, false, false]);
     }
 

@@ -17,7 +17,7 @@ use crate::error::RefusedWith;
 use crate::state::AppState;
 
 /// What was asked for, by whom and from where.
-pub(crate) struct Asked<'r> {
+pub(crate) struct RequestInfo<'r> {
     pub(crate) route: &'static Route,
     pub(crate) path: String,
     pub(crate) identity: &'r Identity,
@@ -41,7 +41,7 @@ pub(crate) struct Refusal {
 }
 
 /// Leaves a refusal in the audit log.
-pub(crate) async fn note(state: &AppState, asked: Asked<'_>, refusal: Option<Refusal>) {
+pub(crate) async fn note(state: &AppState, asked: RequestInfo<'_>, refusal: Option<Refusal>) {
     let Some(refusal) = refusal.filter(|_| state.auth_enabled()) else { return };
     let Some(address) = asked.address else { return };
     if let Err(error) = write(state, &asked, address, &refusal).await {
@@ -50,7 +50,7 @@ pub(crate) async fn note(state: &AppState, asked: Asked<'_>, refusal: Option<Ref
 }
 
 /// The refusal an answer is, when it belongs into the audit log.
-pub(crate) fn refusal_of(asked: &Asked<'_>, response: &Response) -> Option<Refusal> {
+pub(crate) fn refusal_of(asked: &RequestInfo<'_>, response: &Response) -> Option<Refusal> {
     let RefusedWith { code, target } = response.extensions().get::<RefusedWith>()?;
     if code == "demo_mode" {
         return None;
@@ -70,7 +70,7 @@ pub(crate) fn refusal_of(asked: &Asked<'_>, response: &Response) -> Option<Refus
 
 async fn write(
     state: &AppState,
-    asked: &Asked<'_>,
+    asked: &RequestInfo<'_>,
     address: ClientAddress,
     refusal: &Refusal,
 ) -> callboard_query::Result<()> {

@@ -24,7 +24,7 @@ use crate::front::asks_for_page;
 use crate::idempotency;
 use crate::precondition::{Condition, Readers};
 use crate::recognise::{self, Recognised};
-use crate::refused::{self, Asked};
+use crate::refused::{self, RequestInfo};
 use crate::sandbox::Site;
 use crate::state::AppState;
 
@@ -155,14 +155,15 @@ async fn guard(
             Ok(recognised) => recognised,
             Err(error) => {
                 let response = refuse(request, error);
-                let asked = Asked { route, path: String::new(), identity: &Identity::anonymous(), address };
+                let asked =
+                    RequestInfo { route, path: String::new(), identity: &Identity::anonymous(), address };
                 let refusal = refused::refusal_of(&asked, &response);
                 refused::note(&state, asked, refusal).await;
                 return response;
             }
         };
     let caller = Caller::new(identity.clone());
-    let asked = Asked { route, path: request.uri().path().to_owned(), identity: &identity, address };
+    let asked = RequestInfo { route, path: request.uri().path().to_owned(), identity: &identity, address };
     let takes_type = takes_type(route, request.headers());
     let condition = Condition::of(&request);
     let admitted = async {

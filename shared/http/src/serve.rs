@@ -107,7 +107,7 @@ async fn accept_any(doors: &[TcpListener]) -> (usize, std::io::Result<(TcpStream
     .await
 }
 
-/// Out of file descriptors is the usual reason; trying at once would spin.
+/// Out of file descriptors is the usual reason; trying immediately would spin.
 async fn pause_after(error: &std::io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! Turns at work of which only so much goes on at once.
+//! Turns at work of which only so much goes on at the same time.
 //!
 //! Who has to wait stands in a line with those of the same origin, and the
 //! lines take turns: a crowd from one address delays itself and not everybody
@@ -42,7 +42,7 @@ struct Crowd {
 }
 
 impl Turns {
-    /// So many turns at once, for which so many others of each standing may
+    /// So many turns at the same time, for which so many others of each standing may
     /// wait.
     pub(crate) fn new(at_once: usize, most_waiting: usize) -> Self {
         let crowd = || Crowd { most_waiting, lines: VecDeque::new() };

@@ -1,11 +1,11 @@
 //! Room for the work of passwords. Each hash takes 32 MiB and a core for a
-//! fifth of a second, so only so many run at once, on threads that may block.
+//! fifth of a second, so only so many run at the same time, on threads that may block.
 //! Others wait for their turn, those of one address in one line (`Turns`),
 //! and those who signed in before ahead of all others: guesses from everywhere
-//! at once do not keep people out of their browsers. Who waits too long is sent
+//! at the same time do not keep people out of their browsers. Who waits too long is sent
 //! away.
 //!
-//! Pipelines sign in with one account from dozens of machines at once.
+//! Pipelines sign in with one account from dozens of machines at the same time.
 //! Checks of the same password for the same account that are under way at the
 //! same time are therefore one piece of work. Nothing of it outlives them.
 
@@ -75,7 +75,7 @@ impl Asker {
 pub struct Busy;
 
 impl PasswordWork {
-    /// Room for so many at once; at least one.
+    /// Room for so many at the same time; at least one.
     #[must_use]
     pub fn with_room(at_once: usize) -> Self {
         Self {

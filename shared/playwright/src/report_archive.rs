@@ -1,7 +1,7 @@
 //! Reads the record format of report archives, already inflated: u32 LE path
 //! length, path, u32 LE content length, content, and again.
 //!
-//! Invariant: bytes are looked at once, as they come, and content is handed
+//! Invariant: bytes are read once, as they come, and content is handed
 //! on without a copy. Every path that comes out is relative, clean and new;
 //! entries, paths and bytes stay within the limits whatever the input claims.
 

@@ -474,7 +474,7 @@ pub struct RegressionVelocity {
 pub struct Regressions {
     /// Passed before, failed then.
     pub regressions: i64,
-    /// Passed at once before, on a retry then.
+    /// Passed on the first attempt before, on a retry then.
     pub new_flaky: i64,
 }
 

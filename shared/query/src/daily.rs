@@ -36,7 +36,7 @@ pub struct DayCounts {
     pub wasted_time_ms: i64,
     /// Tests that passed before and failed.
     pub new_regressions: i64,
-    /// Tests that passed at once before and were flaky.
+    /// Tests that passed on the first attempt before and were flaky.
     pub new_flaky: i64,
     /// Clusters of failures that were first seen in them.
     pub new_clusters: i64,

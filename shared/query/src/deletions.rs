@@ -576,7 +576,7 @@ async fn hide_several(
     Ok(Receipt::of(row))
 }
 
-/// Deletes a project. Its name is free again at once.
+/// Deletes a project. Its name is free again immediately.
 ///
 /// # Errors
 /// [`AdministrationRule::NotConfirmed`] unless `confirm` is its name;

@@ -118,7 +118,7 @@ pub struct RunMessages {
     pub messages: Vec<Message>,
     /// Whether nothing will follow.
     pub is_over: bool,
-    /// Whether more follows at once that a reader who goes on after the last
+    /// Whether more follows immediately that a reader who goes on after the last
     /// number would miss.
     has_more: bool,
 }

@@ -220,7 +220,7 @@ pub struct FlakyTest {
     /// Time lost on attempts that a retry made good, and on the retries of
     /// executions that failed in the end, ms.
     pub wasted_duration: i64,
-    /// Mean time lost by an execution that did not pass at once, ms.
+    /// Mean time lost by an execution that did not pass on the first attempt, ms.
     pub avg_failed_duration: i64,
     /// When it last failed or passed on a retry; the start of the day when that was more than sixteen executions ago.
     #[schema(value_type = Option<String>, format = DateTime)]

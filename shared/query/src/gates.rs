@@ -40,7 +40,7 @@ const MAX_POLICIES: i64 = 200;
 
 /// By what a run is judged.
 #[derive(Debug, Clone)]
-pub enum Asked {
+pub enum PolicyChoice {
     /// By rules that come with the request.
     Inline(Policy),
     /// By a stored policy.
@@ -128,7 +128,7 @@ pub struct GateFacts {
     pub quarantined_total: i64,
     /// Tests that passed after a failed attempt, without those in quarantine.
     pub flaky_tests: i64,
-    /// Whether nearly everything failed at once: an outage rather than so many mistakes.
+    /// Whether nearly everything failed at the same time: an outage rather than so many mistakes.
     pub mass_failure: bool,
     /// The green run it is measured against.
     pub baseline: Option<GateBaseline>,
@@ -168,7 +168,7 @@ pub async fn judge(
     keep_for: Option<Acting<'_>>,
     project: Authorized<ProjectId>,
     run: RunId,
-    asked: Asked,
+    asked: PolicyChoice,
 ) -> Result<GateResult> {
     let project = project.get();
     let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
@@ -193,15 +193,15 @@ pub async fn judge(
 async fn policy_of(
     session: &mut Session,
     project: ProjectId,
-    asked: Asked,
+    asked: PolicyChoice,
 ) -> Result<(Policy, Option<String>)> {
     let (name, missing) = match asked {
-        Asked::Inline(policy) => return Ok((policy, None)),
-        Asked::Named(name) => {
+        PolicyChoice::Inline(policy) => return Ok((policy, None)),
+        PolicyChoice::Named(name) => {
             let missing = QueryError::not_found(Entity::GatePolicy, &name);
             (Some(name), missing)
         }
-        Asked::Default => (None, AdministrationRule::NoPolicy.into()),
+        PolicyChoice::Default => (None, AdministrationRule::NoPolicy.into()),
     };
     let row = gates::policy_named(session, project, name.as_deref()).await?.ok_or(missing)?;
     Ok((read(&row)?, Some(row.name)))

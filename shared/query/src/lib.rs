@@ -43,6 +43,7 @@ pub mod mail_settings;
 pub mod markers;
 pub mod network;
 pub mod notifications;
+pub mod owners;
 pub mod page;
 pub mod performance;
 pub mod project_editing;

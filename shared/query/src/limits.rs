@@ -93,7 +93,7 @@ impl Limits {
         self.check_steady_calls(class, subject, 1, now).await
     }
 
-    /// Admits so many calls at once, at most the burst of their class, at a
+    /// Admits so many calls at the same time, at most the burst of their class, at a
     /// steady rate; all of them or none.
     ///
     /// # Errors
@@ -201,7 +201,7 @@ impl Ticket {
     /// The guess was wrong.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     #[boxed]
     pub async fn failed(mut self, now: Timestamp) -> Result<(), StoreError> {
         let counters = std::mem::take(&mut self.counters);
@@ -211,7 +211,7 @@ impl Ticket {
     /// The guess was right.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     #[boxed]
     pub async fn succeeded(mut self, now: Timestamp) -> Result<(), StoreError> {
         let counters = std::mem::take(&mut self.counters);
@@ -221,7 +221,7 @@ impl Ticket {
     /// The guess was not looked at.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     #[boxed]
     pub async fn released(mut self, now: Timestamp) -> Result<(), StoreError> {
         let counters = std::mem::take(&mut self.counters);

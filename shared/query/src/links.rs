@@ -42,9 +42,10 @@ pub struct Link {
     pub key: Option<String>,
     /// What a person calls it; else what the address calls itself.
     pub title: Option<String>,
-    /// How it stands there; null, because only providers that are signed in to tell it.
+    /// How an issue or request of the project's own repository stands: open, draft, merged or closed; null where that
+    /// was not read yet, for other addresses, and where links come with what they hang on.
     pub status_text: Option<String>,
-    /// Colour of that; null likewise.
+    /// Colour of that, as tags have them.
     pub status_color: Option<String>,
     /// Who made it.
     pub created_by: Option<UserRef>,

@@ -18,7 +18,7 @@ use callboard_store::boxed;
 use callboard_store::db::Session;
 use callboard_store::history_joins::{self, HistoryJoin};
 use callboard_store::lanes;
-use callboard_store::quarantine::{self, NewQuarantine, QuarantineRow};
+use callboard_store::quarantine::{self, NewQuarantine, QuarantineFilter, QuarantineRow};
 use callboard_store::rollups::scores::{self, FlakyFilter};
 use callboard_store::test_cases::{self, TestCaseRow};
 use serde::Serialize;
@@ -143,12 +143,14 @@ pub struct QuarantineList {
 }
 
 /// What is asked about the quarantine of a project.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct QuarantineQuery {
     /// Those that are there, or those that were.
     pub is_active: bool,
     /// Whether to propose tests.
     pub candidates: bool,
+    /// Only tests of this owner. The debt and the candidates are those of all.
+    pub owner: Option<String>,
     /// Key of the last row of the page before.
     pub before: Option<i64>,
 }
@@ -167,8 +169,8 @@ pub async fn list(
 ) -> Result<QuarantineList> {
     let project = project.get();
     let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
-    let rows =
-        quarantine::list(&mut session, project, query.is_active, query.before, now, fetch(limit)).await?;
+    let wanted = QuarantineFilter { is_active: query.is_active, owner: query.owner };
+    let rows = quarantine::list(&mut session, project, &wanted, query.before, now, fetch(limit)).await?;
     let page = Slice::cut(rows, limit, |row| row.id);
     let next = page.next;
     let items = show(&mut session, project, page.items, now).await?;
@@ -292,7 +294,8 @@ fn shown(
 }
 
 async fn debt(session: &mut Session, project: ProjectId, now: Timestamp) -> Result<Debt> {
-    let rows = quarantine::list(session, project, true, None, now, quarantine::MOST).await?;
+    let all = QuarantineFilter { is_active: true, owner: None };
+    let rows = quarantine::list(session, project, &all, None, now, quarantine::MOST).await?;
     let states = states(session, project, rows.iter().map(|row| row.case.get()).collect()).await?;
     let settings = effective(session, project).await?.quarantine;
     let mut debt = Debt {

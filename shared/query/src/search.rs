@@ -163,7 +163,7 @@ pub async fn search(
         return Ok(SearchAnswer { hint, ..SearchAnswer::default() });
     }
     let mut session = read_session_with_fresh_aggregates_in(ctx, scope.projects().as_deref()).await?;
-    let asked = Asked::of(question, scope, now);
+    let asked = SearchTerms::of(question, scope, now);
     let wants = |group: Group| groups.is_empty() || groups.contains(&group);
     let mut found = Findings::default();
     if wants(Group::Projects) {
@@ -182,7 +182,7 @@ pub async fn search(
 }
 
 /// A question of a caller.
-struct Asked<'s> {
+struct SearchTerms<'s> {
     words: Vec<AskedWord>,
     /// An id, and of what when the question says so.
     number: Option<(Option<Group>, i64)>,
@@ -202,7 +202,7 @@ struct Findings {
     clusters: Vec<Place>,
 }
 
-impl<'s> Asked<'s> {
+impl<'s> SearchTerms<'s> {
     fn of(question: &str, scope: &'s Scope, now: Timestamp) -> Self {
         let words = Question::of(question).words;
         let is_commit = question.len() >= LEAST_COMMIT_CHARS

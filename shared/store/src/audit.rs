@@ -139,7 +139,7 @@ statements! {
 /// Writes an entry in the transaction of what it tells of.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn record(session: &mut Session, event: AuditEvent) -> Result<Recorded> {
     let id = allocate_one(session, Kind::AuditEvent).await?;
     let line = line(id, &event);
@@ -163,7 +163,7 @@ pub async fn record(session: &mut Session, event: AuditEvent) -> Result<Recorded
 /// A page of entries, newest first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn list(session: &mut Session, wanted: &AuditFilter, limit: i64) -> Result<Vec<AuditEntry>> {
     session.list(page(session.backend(), wanted, limit)).await?.iter().map(read).collect()
 }
@@ -180,7 +180,7 @@ fn page(backend: Backend, wanted: &AuditFilter, limit: i64) -> Filter {
 /// How many entries there are, up to `most`; where a page begins does not count.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count(session: &mut Session, wanted: &AuditFilter, most: i64) -> Result<i64> {
     session.count(counting(session.backend(), wanted, most)).await
 }
@@ -225,7 +225,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
 /// Deletes up to `limit` entries from before a moment, and tells how many.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn purge(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![before, limit]).await
 }

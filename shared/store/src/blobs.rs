@@ -358,7 +358,7 @@ async fn pending(
 /// Content that rows of the project refer to, by its hash.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn stored(session: &mut Session, project: ProjectId, sha256: &[u8; 32]) -> Result<Option<BlobRow>> {
     let found = by_hash(session, project, BlobKind::File, sha256).await?;
     Ok(found.filter(|(_, is_live)| *is_live).map(|(blob, _)| blob))
@@ -368,7 +368,7 @@ pub async fn stored(session: &mut Session, project: ProjectId, sha256: &[u8; 32]
 /// one. Only for callers who know that its bytes have arrived.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn arrived(
     session: &mut Session,
     project: ProjectId,
@@ -381,7 +381,7 @@ pub async fn arrived(
 /// Which of these hashes are of content that rows of the project refer to.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn stored_of(
     session: &mut Session,
     project: ProjectId,
@@ -425,7 +425,7 @@ fn read(row: &crate::db::Row) -> Result<(BlobRow, bool)> {
 /// would wait for each other.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<()> {
     // With one there is no order; SQLite has one writer.
     if ids.len() > 1 && session.backend() == Backend::Postgres {

@@ -26,7 +26,7 @@ pub struct OwnedTest {
 /// Tests first seen after `after`, at most `limit`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn tests(
     session: &mut Session,
     project: ProjectId,
@@ -45,7 +45,7 @@ pub async fn tests(
 /// Sets the owner of some tests, or takes it away; returns how many had another.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn assign(
     session: &mut Session,
     project: ProjectId,
@@ -59,7 +59,7 @@ pub async fn assign(
 /// Forgets the owners of a project's tests.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn clear(session: &mut Session, project: ProjectId) -> Result<()> {
     session.execute(&CLEAR, args![project]).await?;
     Ok(())

@@ -69,7 +69,7 @@ fn read(row: &Row) -> Result<ExportRow> {
 /// Notes an export that is to be made.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn create(
     session: &mut Session,
     project: ProjectId,
@@ -88,7 +88,7 @@ pub async fn create(
 /// One export.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, id: ExportId) -> Result<Option<ExportRow>> {
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
@@ -96,7 +96,7 @@ pub async fn get(session: &mut Session, project: ProjectId, id: ExportId) -> Res
 /// Writes how far an export is.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn save(session: &mut Session, project: ProjectId, export: &ExportRow) -> Result<()> {
     let ExportRow { id, status, path, size, error, expires_at, .. } = export;
     let values = args![project, *id, status.as_str(), path.clone(), *size, error.clone(), *expires_at];
@@ -107,7 +107,7 @@ pub async fn save(session: &mut Session, project: ProjectId, export: &ExportRow)
 /// Forgets at most `limit` exports whose time is over.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn purge(session: &mut Session, now: Timestamp, limit: i64) -> Result<u64> {
     let gone = session.all(&PURGE, args![now, limit]).await?;
     for row in &gone {

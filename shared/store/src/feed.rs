@@ -114,7 +114,7 @@ pub struct GlobalEvent {
 /// Answers the new head.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn append(
     session: &mut Session,
     project: ProjectId,
@@ -203,7 +203,7 @@ pub struct RunEvents {
 /// Events of a run after a number: those of at most `limit` rows.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_run(
     session: &mut Session,
     project: ProjectId,
@@ -225,7 +225,7 @@ pub async fn of_run(
 /// no lasting event after it is gone.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn reaches_back_to(
     session: &mut Session,
     project: ProjectId,
@@ -238,7 +238,7 @@ pub async fn reaches_back_to(
 /// Keeps the events of a run no longer than until a moment.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn keep_until(
     session: &mut Session,
     project: ProjectId,
@@ -253,7 +253,7 @@ pub async fn keep_until(
 /// transaction, so it belongs at its very end.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn publish(
     session: &mut Session,
     kind: &str,
@@ -271,7 +271,7 @@ pub async fn publish(
 /// The newest number of the feed of all runs; 0 before the first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn global_head(session: &mut Session) -> Result<i64> {
     session.one(&GLOBAL_HEAD, args![]).await?.reader().int()
 }
@@ -279,7 +279,7 @@ pub async fn global_head(session: &mut Session) -> Result<i64> {
 /// Events of all runs after a number, at most `limit`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn global(session: &mut Session, after: i64, limit: i64) -> Result<Vec<GlobalEvent>> {
     let rows = session.all(&GLOBAL, args![after, limit]).await?;
     rows.iter()
@@ -300,7 +300,7 @@ pub async fn global(session: &mut Session, after: i64, limit: i64) -> Result<Vec
 /// Drops at most `limit` events of runs that are due; answers how many.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn purge_runs(session: &mut Session, now: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE_RUNS, args![now, limit]).await
 }
@@ -309,7 +309,7 @@ pub async fn purge_runs(session: &mut Session, now: Timestamp, limit: i64) -> Re
 /// how many.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn purge_global(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE_GLOBAL, args![before, limit]).await
 }

@@ -188,7 +188,7 @@ fn dimensions(width: Option<i64>, height: Option<i64>) -> Option<Dimensions> {
 /// different trace of one attempt is kept as an attachment.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn link(
     session: &mut Session,
     project: ProjectId,
@@ -267,7 +267,7 @@ fn safe_name(file: &NewFile) -> String {
 /// One file.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, id: FileId) -> Result<Option<FileRow>> {
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
@@ -275,7 +275,7 @@ pub async fn get(session: &mut Session, project: ProjectId, id: FileId) -> Resul
 /// One file by its stored name.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_path(session: &mut Session, project: ProjectId, path: &str) -> Result<Option<FileRow>> {
     session.first(&BY_PATH, args![project, path]).await?.as_ref().map(read).transpose()
 }
@@ -283,7 +283,7 @@ pub async fn by_path(session: &mut Session, project: ProjectId, path: &str) -> R
 /// A page of an execution's files by id; `kinds` limits it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_execution(
     session: &mut Session,
     project: ProjectId,
@@ -323,7 +323,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
 /// first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn newest_of(
     session: &mut Session,
     project: ProjectId,
@@ -354,7 +354,7 @@ pub struct HeldFile {
 /// The files of an attempt.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_attempt(
     session: &mut Session,
     project: ProjectId,
@@ -386,7 +386,7 @@ pub struct KindSize {
 /// Files of a run by kind.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn sizes_of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<KindSize>> {
     let rows = session.all(&SIZES_OF_RUN, args![project, run]).await?;
     rows.iter()

@@ -93,7 +93,7 @@ fn read_policy(row: &Row) -> Result<PolicyRow> {
 /// Policies of a project by name.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn policies(session: &mut Session, project: ProjectId, limit: i64) -> Result<Vec<PolicyRow>> {
     session.all(&POLICIES, args![project, limit]).await?.iter().map(read_policy).collect()
 }
@@ -101,7 +101,7 @@ pub async fn policies(session: &mut Session, project: ProjectId, limit: i64) -> 
 /// One policy.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn policy(session: &mut Session, project: ProjectId, id: i64) -> Result<Option<PolicyRow>> {
     session.first(&POLICY, args![project, id]).await?.as_ref().map(read_policy).transpose()
 }
@@ -109,7 +109,7 @@ pub async fn policy(session: &mut Session, project: ProjectId, id: i64) -> Resul
 /// The policy of a name; without a name the default one.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn policy_named(
     session: &mut Session,
     project: ProjectId,
@@ -125,7 +125,7 @@ pub async fn policy_named(
 /// The id of a policy that is about to be stored.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn new_policy_id(session: &mut Session) -> Result<i64> {
     ids::allocate_one(session, Kind::GatePolicy).await
 }
@@ -133,7 +133,7 @@ pub async fn new_policy_id(session: &mut Session) -> Result<i64> {
 /// Stores a new policy; `false` when its name is taken.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn insert_policy(session: &mut Session, row: &PolicyRow) -> Result<bool> {
     let args = args![row.id, row.project, &row.name, &row.policy, row.is_default, row.updated_at];
     if session.execute(&INSERT_POLICY, args).await? == 0 {
@@ -147,7 +147,7 @@ pub async fn insert_policy(session: &mut Session, row: &PolicyRow) -> Result<boo
 /// Writes a changed policy; `false` when its new name is taken.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn update_policy(session: &mut Session, row: &PolicyRow) -> Result<bool> {
     let args = args![row.project, row.id, &row.name, &row.policy, row.is_default, row.updated_at];
     if session.execute(&UPDATE_POLICY, args).await? == 0 {
@@ -167,7 +167,7 @@ async fn be_the_default(session: &mut Session, row: &PolicyRow) -> Result<()> {
 /// Removes a policy; `false` when there is none.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn delete_policy(session: &mut Session, project: ProjectId, id: i64) -> Result<bool> {
     if session.execute(&DELETE_POLICY, args![project, id]).await? == 0 {
         return Ok(false);
@@ -179,7 +179,7 @@ pub async fn delete_policy(session: &mut Session, project: ProjectId, id: i64) -
 /// Remembers what judging a run said, and answers the id of it.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn insert_result(
     session: &mut Session,
     project: ProjectId,
@@ -206,7 +206,7 @@ pub async fn insert_result(
 /// What judging a run said, newest first, before an id.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn results(
     session: &mut Session,
     project: ProjectId,

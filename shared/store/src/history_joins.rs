@@ -203,7 +203,7 @@ fn read(row: &Row) -> Result<HistoryJoin> {
 /// Notes joins; pairs that are known stay as they are.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn note(
     session: &mut Session,
     project: ProjectId,
@@ -236,7 +236,7 @@ pub async fn note(
 /// in either order.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn propose(
     session: &mut Session,
     project: ProjectId,
@@ -253,7 +253,7 @@ pub async fn propose(
 /// One join, locked until the transaction ends.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(
     session: &mut Session,
     project: ProjectId,
@@ -265,7 +265,7 @@ pub async fn lock(
 /// Joins of a project in some states behind an id, the newest first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: ProjectId,
@@ -281,7 +281,7 @@ pub async fn list(
 /// The next joins of a project on which there is work.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn unfinished(
     session: &mut Session,
     project: ProjectId,
@@ -294,7 +294,7 @@ pub async fn unfinished(
 /// The joins that lead to some tests.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_kept(session: &mut Session, project: ProjectId, kept: Vec<i64>) -> Result<Vec<HistoryJoin>> {
     session.all(&OF_KEPT, args![project, kept]).await?.iter().map(read).collect()
 }
@@ -302,7 +302,7 @@ pub async fn of_kept(session: &mut Session, project: ProjectId, kept: Vec<i64>) 
 /// All joins of some tests, whatever became of them.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_tests(
     session: &mut Session,
     project: ProjectId,
@@ -316,7 +316,7 @@ pub async fn of_tests(
 /// The joins by which results under one of some paths count for another.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_earlier_paths(
     session: &mut Session,
     project: ProjectId,
@@ -328,7 +328,7 @@ pub async fn of_earlier_paths(
 /// Whether histories of a project are joined.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn has_any(session: &mut Session, project: ProjectId) -> Result<bool> {
     Ok(session.first(&HAS_ANY, args![project]).await?.is_some())
 }
@@ -336,7 +336,7 @@ pub async fn has_any(session: &mut Session, project: ProjectId) -> Result<bool> 
 /// Moves a join on. `decided` says when and by whom, where that is news.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn set_state(
     session: &mut Session,
     join: &HistoryJoin,

@@ -69,7 +69,7 @@ pub enum Found {
 /// Claims a key of a principal, or tells what is in the way.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn claim(session: &mut Session, principal: &str, key: &str, now: Timestamp) -> Result<Found> {
     let expires_at = Timestamp(now.millis() + CLAIM_MS);
     if session.execute(&CLAIM, args![principal, key, expires_at, now]).await? > 0 {
@@ -77,7 +77,7 @@ pub async fn claim(session: &mut Session, principal: &str, key: &str, now: Times
         return Ok(Found::Claimed(Claim { principal, key, expires_at }));
     }
     let held = session.first(&HELD, args![principal, key]).await?;
-    // A claim that was given back in between: the client may try again at once.
+    // A claim that was given back in between: the client may try again immediately.
     Ok(held.as_ref().map(read).transpose()?.unwrap_or(Found::Running))
 }
 
@@ -97,7 +97,7 @@ fn read(row: &Row) -> Result<Found> {
 /// Prolongs a claim; `false` when it was lost.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn renew(session: &mut Session, claim: &mut Claim, now: Timestamp) -> Result<bool> {
     // Later than before, whatever the clock does.
     let expires_at = Timestamp((now.millis() + CLAIM_MS).max(claim.expires_at.millis() + 1));
@@ -110,7 +110,7 @@ pub async fn renew(session: &mut Session, claim: &mut Claim, now: Timestamp) -> 
 /// Keeps the answer of a claim; nothing happens to a claim that was lost.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn complete(
     session: &mut Session,
     claim: &Claim,
@@ -135,7 +135,7 @@ pub async fn complete(
 /// Gives a claim back, so that the request can be made again.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn release(session: &mut Session, claim: &Claim) -> Result<()> {
     session.execute(&RELEASE, args![&claim.principal, &claim.key, claim.expires_at]).await?;
     Ok(())
@@ -144,7 +144,7 @@ pub async fn release(session: &mut Session, claim: &Claim) -> Result<()> {
 /// Removes at most `limit` keys whose time is over and tells how many it were.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn purge(session: &mut Session, now: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![now, limit]).await
 }

@@ -225,7 +225,7 @@ pub(crate) static BULKS: &[&Bulk] = &[&LIST_IDS];
 /// Takes `count` ids of a kind, in ascending order.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn allocate(session: &mut Session, kind: Kind, count: usize) -> Result<Vec<i64>> {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     if count == 0 {
@@ -286,7 +286,7 @@ pub async fn allocate_each<const N: usize>(session: &mut Session, kinds: [Kind; 
 /// Enters new entities into the directory.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn list(session: &mut Session, kind: Listed, project: ProjectId, ids: &[i64]) -> Result<()> {
     let mut rows = LIST_IDS.rows();
     for id in ids {
@@ -299,7 +299,7 @@ pub async fn list(session: &mut Session, kind: Listed, project: ProjectId, ids: 
 /// Takes an entity that goes out of the directory.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn unlist(session: &mut Session, kind: Listed, id: i64) -> Result<()> {
     session.write(&UNLIST, args![kind as i64, id]).await?;
     Ok(())
@@ -308,7 +308,7 @@ pub async fn unlist(session: &mut Session, kind: Listed, id: i64) -> Result<()> 
 /// The project an entity belongs to.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn project_of(session: &mut Session, kind: Listed, id: i64) -> Result<Option<ProjectId>> {
     let row = session.first(&PROJECT_OF, args![kind as i64, id]).await?;
     row.map(|row| row.reader().int().map(ProjectId)).transpose()

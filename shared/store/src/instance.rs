@@ -47,7 +47,7 @@ fn check_in_key(process: &str) -> String {
 /// Notes that `process`, which requires sign-in, is running.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn check_in(session: &mut Session, process: &str, now: Timestamp) -> Result<()> {
     session.execute(&PURGE_CHECK_INS, args![now.millis() - CHECK_IN_LIFETIME_MS]).await?;
     session.execute(&CHECK_IN, args![check_in_key(process), now]).await?;
@@ -57,7 +57,7 @@ pub async fn check_in(session: &mut Session, process: &str, now: Timestamp) -> R
 /// Notes that `process` stops.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn check_out(session: &mut Session, process: &str) -> Result<()> {
     session.execute(&CHECK_OUT, args![check_in_key(process)]).await?;
     Ok(())
@@ -75,7 +75,7 @@ pub struct SignInState {
 /// Whether another process requires sign-in, and whether there are accounts.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn sign_in_state(db: &Db, now: Timestamp) -> Result<SignInState> {
     // Clocks differ a little, so a check-in may seem to be from the future.
     let (from, to) = (now.millis() - CHECK_IN_LIFETIME_MS, now.millis() + CHECK_IN_LIFETIME_MS);
@@ -97,7 +97,7 @@ pub(crate) static WORDED_APART: &[&Statement] = &[&CLOCK];
 /// What time it is where the database runs.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn clock(db: &Db) -> Result<Timestamp> {
     let row = db.read().await?.one(&CLOCK, args![]).await?;
     Ok(Timestamp(row.reader().int()?))
@@ -111,16 +111,16 @@ pub(crate) async fn check(db: &Db) -> Result<()> {
 /// Whether something was noted about this installation.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn has(db: &Db, key: &str) -> Result<bool> {
     Ok(db.read().await?.first(&VALUE_OF, args![key]).await?.is_some())
 }
 
-/// Notes that something was done, once: of any number of callers at once
+/// Notes that something was done, once: of any number of callers at the same time
 /// exactly one gets true.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn claim(session: &mut Session, key: &str, now: Timestamp) -> Result<bool> {
     Ok(session.execute(&CLAIM_VALUE, args![key, now.to_iso(), now.millis()]).await? == 1)
 }
@@ -128,7 +128,7 @@ pub async fn claim(session: &mut Session, key: &str, now: Timestamp) -> Result<b
 /// What was noted under a key.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn value(db: &Db, key: &str) -> Result<Option<String>> {
     value_in(&mut db.read().await?, key).await
 }
@@ -136,7 +136,7 @@ pub async fn value(db: &Db, key: &str) -> Result<Option<String>> {
 /// A noted value, read in a transaction.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn value_in(session: &mut Session, key: &str) -> Result<Option<String>> {
     session.first(&VALUE_OF, args![key]).await?.map(|row| row.reader().text()).transpose()
 }
@@ -144,7 +144,7 @@ pub async fn value_in(session: &mut Session, key: &str) -> Result<Option<String>
 /// Notes a value; `false` when it was noted already.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn set(session: &mut Session, key: &str, value: &str, now: Timestamp) -> Result<bool> {
     Ok(session.execute(&SET_VALUE, args![key, value, now]).await? == 1)
 }
@@ -179,7 +179,7 @@ pub struct InUse {
 /// Which features are in use.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn in_use(db: &Db) -> Result<InUse> {
     let row = db.read().await?.one(&IN_USE, args![]).await?;
     let mut r = row.reader();

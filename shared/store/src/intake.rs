@@ -251,7 +251,7 @@ pub fn told(body: &[u8]) -> Result<Cow<'_, [u8]>> {
 /// outside of a transaction for one call.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn add(session: &mut Session, calls: Vec<NewCall>) -> Result<()> {
     let mut rows = ADD_KEYS.rows();
     let is_apart = session.backend() == Backend::Sqlite;
@@ -299,14 +299,14 @@ pub struct Admitted {
     pub inserted: usize,
 }
 
-/// Keeps the calls of those who may bring them, each at once on PostgreSQL and all
+/// Keeps the calls of those who may bring them, each immediately on PostgreSQL and all
 /// in one transaction on SQLite, which ends with it: one way to the database. `None`
-/// stands for who is not seen at once to be a client of a run that goes on, and for
+/// stands for who is not seen immediately to be a client of a run that goes on, and for
 /// whom nothing is kept; who that is tells
 /// [`tokens::check_feeder`](crate::runs::tokens::check_feeder).
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses; on SQLite nothing is kept
+/// [`StoreError::Database`]; on SQLite nothing is kept
 /// then.
 pub async fn add_of_clients(
     mut session: Session,
@@ -350,7 +350,7 @@ pub async fn add_of_clients(
 /// body with more than [`SMALL_STORED_BYTES`] only [`body_of`] tells.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_run(
     session: &mut Session,
     project: ProjectId,
@@ -371,7 +371,7 @@ pub async fn of_run(
 /// The body of a call, whatever its size; `None` when it waits no more.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn body_of(
     session: &mut Session,
     project: ProjectId,
@@ -385,7 +385,7 @@ pub async fn body_of(
 /// The places of the first and the last call of a run that wait.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn span(session: &mut Session, project: ProjectId, run: RunId) -> Result<Option<(i64, i64)>> {
     let row = session.one(&SPAN, args![project, run, MOST_REFUSALS]).await?;
     let mut r = row.reader();
@@ -395,7 +395,7 @@ pub async fn span(session: &mut Session, project: ProjectId, run: RunId) -> Resu
 /// At most `limit` runs of which calls wait.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn waiting(session: &mut Session, limit: i64) -> Result<Vec<(ProjectId, RunId)>> {
     let rows = session.all(&WAITING, args![limit, MOST_REFUSALS]).await?;
     rows.iter()
@@ -412,7 +412,7 @@ pub async fn waiting(session: &mut Session, limit: i64) -> Result<Vec<(ProjectId
 /// worked in at its own.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn refuse(db: &Db, run: RunId, id: i64) -> Result<bool> {
     let mut session = db.intake().await?;
     let row = session.first(&REFUSE, args![id, run]).await?;
@@ -435,7 +435,7 @@ pub struct UnmadePack {
 /// that.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn make_packs(
     session: &mut Session,
     project: ProjectId,
@@ -457,7 +457,7 @@ pub async fn make_packs(
 /// SQLite the slot, which is still to be written, notes it, and [`clear`] removes them.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn let_go(
     session: &mut Session,
     project: ProjectId,
@@ -477,7 +477,7 @@ pub async fn let_go(
 /// Removes what [`let_go`] only noted; nothing to do on PostgreSQL.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses; it is done with the next ones
+/// [`StoreError::Database`]; it is done with the next ones
 /// then, or by [`forget`].
 pub async fn clear(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
     if db.backend() == Backend::Postgres {
@@ -491,7 +491,7 @@ pub async fn clear(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
 /// Lets go of all calls of a run that is gone.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn remove_all(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
     let mut session = db.intake().await?;
     // As long as there are calls, somebody comes here again.
@@ -514,7 +514,7 @@ pub(crate) fn read_known(rows: &[Row]) -> Result<Vec<i64>> {
 /// also what [`clear`] may have left.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn forget(db: &Db, project: ProjectId, run: RunId) -> Result<()> {
     let mut session = db.intake().await?;
     session.write(&FORGET, args![project, run]).await?;

@@ -79,7 +79,7 @@ const MAKE_ATTEMPTS: usize = 64;
 /// runs: it is asked for first, so it gets the first number.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lane(
     session: &mut Session,
     project: ProjectId,
@@ -101,7 +101,7 @@ pub async fn lane(
 /// lane, so this belongs at the end of a transaction; `lanes` must ascend.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn touch(
     session: &mut Session,
     project: ProjectId,
@@ -142,7 +142,7 @@ pub(crate) fn counting(row: &Row) -> Result<CountingLane> {
 /// they exist; both may be empty.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_place(
     session: &mut Session,
     project: ProjectId,
@@ -156,7 +156,7 @@ pub async fn of_place(
 /// The branch and the environment of a lane.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn place_of(
     session: &mut Session,
     project: ProjectId,
@@ -173,7 +173,7 @@ pub async fn place_of(
 /// The lane of a key, as runs count in it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn find_counting(
     session: &mut Session,
     project: ProjectId,
@@ -187,7 +187,7 @@ pub async fn find_counting(
 /// others.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn last_run_of_cleared(
     session: &mut Session,
     project: ProjectId,
@@ -200,7 +200,7 @@ pub async fn last_run_of_cleared(
 /// Those of some lanes that are restricted to one branch.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_one_branch(session: &mut Session, project: ProjectId, lanes: Vec<i64>) -> Result<Vec<i64>> {
     let rows = session.all(&OF_ONE_BRANCH, args![project, lanes]).await?;
     rows.iter().map(|row| row.reader().int()).collect()
@@ -209,7 +209,7 @@ pub async fn of_one_branch(session: &mut Session, project: ProjectId, lanes: Vec
 /// The environments of some lanes; empty where none was told.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn environments_of(
     session: &mut Session,
     project: ProjectId,
@@ -241,7 +241,7 @@ pub struct Speaking {
 /// tell whether there are `most_decided`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn speaking(
     session: &mut Session,
     projects: Vec<i64>,
@@ -264,7 +264,7 @@ pub async fn speaking(
 /// The id of an existing lane.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn find_lane(session: &mut Session, project: ProjectId, key: &LaneKey) -> Result<Option<i64>> {
     let kind = key.kind.code();
     let row = session.first(&LANE, args![project, kind, &key.branch, &key.environment]).await?;
@@ -276,7 +276,7 @@ pub async fn find_lane(session: &mut Session, project: ProjectId, key: &LaneKey)
 /// recorded".
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn specific(
     session: &mut Session,
     project: ProjectId,
@@ -315,7 +315,7 @@ pub struct RecentLane {
 /// run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn recent(
     session: &mut Session,
     project: ProjectId,
@@ -346,7 +346,7 @@ pub struct BrowserProject {
 /// each other's transaction, so this belongs into a short one of its own.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn browser(
     session: &mut Session,
     project: ProjectId,
@@ -365,7 +365,7 @@ pub async fn browser(
 /// All browser projects of a project.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn browsers(session: &mut Session, project: ProjectId) -> Result<Vec<BrowserProject>> {
     session.all(&BROWSERS, args![project]).await?.iter().map(browser_project).collect()
 }
@@ -373,7 +373,7 @@ pub async fn browsers(session: &mut Session, project: ProjectId) -> Result<Vec<B
 /// All browser projects of a project, and its tests in quarantine, ascending.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn browsers_and_quarantine(
     session: &mut Session,
     project: ProjectId,
@@ -390,7 +390,7 @@ pub async fn browsers_and_quarantine(
 /// anywhere.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_default_branch(
     session: &mut Session,
     project: ProjectId,

@@ -113,7 +113,7 @@ pub struct NewLink {
 /// Creates a link.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn create(
     session: &mut Session,
     project: ProjectId,
@@ -141,7 +141,7 @@ pub async fn create(
 /// One link.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, id: LinkId) -> Result<Option<LinkRow>> {
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
@@ -149,7 +149,7 @@ pub async fn get(session: &mut Session, project: ProjectId, id: LinkId) -> Resul
 /// Links of a thing behind one of them, in the order they were made.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: ProjectId,
@@ -165,7 +165,7 @@ pub async fn list(
 /// Writes a link that was read.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn save(session: &mut Session, project: ProjectId, link: &LinkRow) -> Result<()> {
     let LinkRow { id, url, provider, key, title, told_title, unfurled_at, updated_at, .. } = link;
     let values = args![
@@ -187,7 +187,7 @@ pub async fn save(session: &mut Session, project: ProjectId, link: &LinkRow) -> 
 /// elsewhere by now.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn set_told(
     session: &mut Session,
     project: ProjectId,
@@ -203,7 +203,7 @@ pub async fn set_told(
 /// Removes a link; `false` when it was gone.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete(session: &mut Session, project: ProjectId, id: LinkId) -> Result<bool> {
     ids::unlist(session, Listed::Link, id.get()).await?;
     Ok(session.execute(&DELETE, args![project, id]).await? == 1)

@@ -141,7 +141,7 @@ pub(crate) static BULKS: &[&Bulk] = &[&UPSERT, &FORGET];
 /// What is known of some tests.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn known(session: &mut Session, project: ProjectId, cases: Vec<i64>) -> Result<Vec<KnownLocator>> {
     let rows = session.all(&KNOWN, args![project, cases]).await?;
     rows.iter()
@@ -161,7 +161,7 @@ pub async fn known(session: &mut Session, project: ProjectId, cases: Vec<i64>) -
 /// sorted by test and location, so that writers lock in one order.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn write(
     session: &mut Session,
     project: ProjectId,
@@ -191,7 +191,7 @@ pub async fn write(
 /// later run saw them. Sorted as for [`fn@write`].
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn forget(
     session: &mut Session,
     project: ProjectId,
@@ -209,7 +209,7 @@ pub async fn forget(
 /// Call sites of a test, by location, at most [`MAX_PER_TEST`].
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_case(session: &mut Session, project: ProjectId, case: TestCaseId) -> Result<Vec<LocatorRow>> {
     session.all(&OF_CASE, args![project, case, MAX_PER_TEST]).await?.iter().map(read).collect()
 }
@@ -217,7 +217,7 @@ pub async fn of_case(session: &mut Session, project: ProjectId, case: TestCaseId
 /// Where other tests use a locator, at most 20.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn elsewhere(
     session: &mut Session,
     project: ProjectId,
@@ -230,7 +230,7 @@ pub async fn elsewhere(
 /// Notes what a person chose at a call site.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn pick(
     session: &mut Session,
     project: ProjectId,

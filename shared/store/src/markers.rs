@@ -88,7 +88,7 @@ fn read(row: &Row) -> Result<MarkerRow> {
 /// The id of a marker about to be made.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn new_id(session: &mut Session) -> Result<MarkerId> {
     Ok(MarkerId(ids::allocate_one(session, Kind::Marker).await?))
 }
@@ -96,7 +96,7 @@ pub async fn new_id(session: &mut Session) -> Result<MarkerId> {
 /// Stores a new marker.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn insert(session: &mut Session, marker: &MarkerRow) -> Result<()> {
     ids::list(session, Listed::Marker, marker.project, &[marker.id.get()]).await?;
     let values = args![
@@ -119,7 +119,7 @@ pub async fn insert(session: &mut Session, marker: &MarkerRow) -> Result<()> {
 /// One marker.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, id: MarkerId) -> Result<Option<MarkerRow>> {
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
@@ -127,7 +127,7 @@ pub async fn get(session: &mut Session, project: ProjectId, id: MarkerId) -> Res
 /// Writes a marker that was read.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn save(session: &mut Session, marker: &MarkerRow) -> Result<()> {
     let values = args![
         marker.project,
@@ -147,7 +147,7 @@ pub async fn save(session: &mut Session, marker: &MarkerRow) -> Result<()> {
 /// Removes a marker; `false` when it was gone.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete(session: &mut Session, project: ProjectId, id: MarkerId) -> Result<bool> {
     ids::unlist(session, Listed::Marker, id.get()).await?;
     Ok(session.execute(&DELETE, args![project, id]).await? == 1)
@@ -156,7 +156,7 @@ pub async fn delete(session: &mut Session, project: ProjectId, id: MarkerId) -> 
 /// A page of markers of a project, newest first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: ProjectId,

@@ -313,7 +313,7 @@ impl Ledger {
         }
     }
 
-    /// Grants at once, or says where it will be told.
+    /// Grants immediately, or says where it will be told.
     fn request(&mut self, ticket: u64, resource: Resource, bytes: u64) -> Option<oneshot::Receiver<()>> {
         let held = self.holders.get(&ticket).map_or([0; 3], |holder| holder.held);
         let (at, mut bytes) = (resource as usize, bytes);

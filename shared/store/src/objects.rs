@@ -372,7 +372,7 @@ const PART_BYTES: usize = 5 * 1024 * 1024;
 /// The memory that an [`ObjectWriter`] takes, bytes.
 pub const WRITER_BYTES: u64 = 2 * PART_BYTES as u64;
 
-/// An object being written. Small ones are put at once, large ones go in parts,
+/// An object being written. Small ones are put immediately, large ones go in parts,
 /// so memory stays at two parts whatever the size. The object is visible only
 /// after [`ObjectWriter::finish`]. Buckets keep, and charge for, the parts of an
 /// upload that nobody ends: one that is not finished is let go of, at the latest

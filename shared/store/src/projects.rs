@@ -181,7 +181,7 @@ fn branches(json: &str) -> Result<Vec<String>> {
 /// One project.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, id: ProjectId) -> Result<Option<ProjectRow>> {
     session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
 }
@@ -189,7 +189,7 @@ pub async fn get(session: &mut Session, id: ProjectId) -> Result<Option<ProjectR
 /// Several projects, in no particular order; missing ones are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_many(session: &mut Session, ids: Vec<i64>) -> Result<Vec<ProjectRow>> {
     session.all(&BY_IDS, args![ids]).await?.iter().map(read).collect()
 }
@@ -197,7 +197,7 @@ pub async fn get_many(session: &mut Session, ids: Vec<i64>) -> Result<Vec<Projec
 /// The project of exactly this name.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn find(session: &mut Session, name: &str) -> Result<Option<ProjectRow>> {
     session.first(&BY_NAME, args![name]).await?.as_ref().map(read).transpose()
 }
@@ -212,10 +212,10 @@ pub struct Named {
 }
 
 /// The project of this name, created when it does not exist. However many
-/// callers come at once, one project is made.
+/// callers come at the same time, one project is made.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_or_create(
     session: &mut Session,
     name: &str,
@@ -236,7 +236,7 @@ pub async fn get_or_create(
 /// Whether re-runs of a project join the run that they repeat.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn joins_reruns(session: &mut Session, project: ProjectId) -> Result<bool> {
     let row = session.first(&JOINS_RERUNS, args![project]).await?;
     row.map_or(Ok(false), |row| row.reader().flag())
@@ -245,7 +245,7 @@ pub async fn joins_reruns(session: &mut Session, project: ProjectId) -> Result<b
 /// Creates a project; `None` when another one has the name.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn create(
     session: &mut Session,
     name: &str,
@@ -282,7 +282,7 @@ pub enum ProjectOrder {
 /// A page of projects, of those with a tag when one is given.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     visible: &Visible,
@@ -351,7 +351,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
 /// projects without one are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn full_runs(
     session: &mut Session,
     projects: Vec<i64>,
@@ -408,7 +408,7 @@ pub struct Growth {
 ///
 /// # Errors
 /// [`StoreError::ProjectGone`] when the project was deleted meanwhile;
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn count(session: &mut Session, project: ProjectId, growth: Growth) -> Result<()> {
     let run = growth.new_run.map(|(run, _)| run.get());
     let at = growth.new_run.map(|(_, at)| at.millis());
@@ -429,7 +429,7 @@ pub async fn count(session: &mut Session, project: ProjectId, growth: Growth) ->
 /// partial from now on.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn replace_latest_full(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
     session.execute(&REPLACE_LATEST_FULL, args![project, run]).await?;
     Ok(())
@@ -438,7 +438,7 @@ pub async fn replace_latest_full(session: &mut Session, project: ProjectId, run:
 /// Remembers a full run as the latest one unless a later one is known.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn set_latest_full(
     session: &mut Session,
     project: ProjectId,
@@ -453,7 +453,7 @@ pub async fn set_latest_full(
 /// had none.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn adopt_default_branch(session: &mut Session, project: ProjectId, branch: &str) -> Result<bool> {
     Ok(session.execute(&ADOPT_DEFAULT_BRANCH, args![project, branch]).await? == 1)
 }
@@ -462,7 +462,7 @@ pub async fn adopt_default_branch(session: &mut Session, project: ProjectId, bra
 /// some projects that has one.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn last_expired(
     session: &mut Session,
     projects: Vec<i64>,
@@ -494,7 +494,7 @@ pub struct InstanceTotals {
 /// Sums of the stored counters.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn instance_totals(session: &mut Session) -> Result<InstanceTotals> {
     let row = session.one(&TOTALS, args![]).await?;
     let mut r = row.reader();
@@ -519,7 +519,7 @@ pub struct RunCounts {
 /// How many runs a project has, from its counters.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn run_counts(session: &mut Session, project: ProjectId) -> Result<RunCounts> {
     let Some(row) = session.first(&RUN_COUNTS, args![project]).await? else {
         return Ok(RunCounts::default());

@@ -100,7 +100,7 @@ pub const MOST: i64 = 5_000;
 /// left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn counts(session: &mut Session, projects: Vec<i64>) -> Result<HashMap<ProjectId, i64>> {
     let rows = session.all(&COUNTS, args![projects]).await?;
     rows.iter()
@@ -114,7 +114,7 @@ pub async fn counts(session: &mut Session, projects: Vec<i64>) -> Result<HashMap
 /// The tests in quarantine, ascending, up to [`MOST`].
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn cases(session: &mut Session, project: ProjectId, now: Timestamp) -> Result<Vec<TestCaseId>> {
     let rows = session.all(&CASES, args![project, now, MOST]).await?;
     rows.iter().map(|row| row.reader().int().map(TestCaseId)).collect()
@@ -124,7 +124,7 @@ pub async fn cases(session: &mut Session, project: ProjectId, now: Timestamp) ->
 /// them until [`expire`] has seen it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn marked(
     session: &mut Session,
     project: ProjectId,
@@ -137,7 +137,7 @@ pub async fn marked(
 /// Releases all whose time is over; returns the tests.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn expire(session: &mut Session, now: Timestamp) -> Result<Vec<(ProjectId, TestCaseId)>> {
     let rows = session.all(&EXPIRE, args![now]).await?;
     rows.iter()
@@ -151,7 +151,7 @@ pub async fn expire(session: &mut Session, now: Timestamp) -> Result<Vec<(Projec
 /// The quarantine of a test that was not released, its time being over or not.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn open(
     session: &mut Session,
     project: ProjectId,
@@ -178,7 +178,7 @@ pub struct NewQuarantine {
 /// Puts a test into quarantine. `None` when it already is there.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn insert(
     session: &mut Session,
     project: ProjectId,
@@ -210,7 +210,7 @@ pub async fn insert(
 /// was counted after that moment is taken for counted before.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn take_back(
     session: &mut Session,
     project: ProjectId,
@@ -225,7 +225,7 @@ pub async fn take_back(
 /// Sets a test aside in place of one that leads to it now, unless it is already.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn hand_over(
     session: &mut Session,
     project: ProjectId,
@@ -238,7 +238,7 @@ pub async fn hand_over(
 /// Lets a test go; `None` when it was not there any more.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn release(
     session: &mut Session,
     project: ProjectId,
@@ -253,32 +253,44 @@ pub async fn release(
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
 
+/// Which tests a list of the quarantine shows.
+#[derive(Debug, Clone)]
+pub struct QuarantineFilter {
+    /// Those that are there, or those that were.
+    pub is_active: bool,
+    /// Only tests of this owner.
+    pub owner: Option<String>,
+}
+
 /// Tests in quarantine, or those that were, newest first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: ProjectId,
-    is_active: bool,
+    wanted: &QuarantineFilter,
     before: Option<i64>,
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<QuarantineRow>> {
-    let filter = listed(session.backend(), project, is_active, before, now, limit);
+    let filter = listed(session.backend(), project, wanted, before, now, limit);
     session.list(filter).await?.iter().map(read).collect()
 }
 
 fn listed(
     backend: Backend,
     project: ProjectId,
-    is_active: bool,
+    wanted: &QuarantineFilter,
     before: Option<i64>,
     now: Timestamp,
     limit: i64,
 ) -> Filter {
-    let filter = Filter::new(backend, select_row!("WHERE project_id = $1"), args![project]);
-    let filter = if is_active {
+    const IS_OF_OWNER: &str = "EXISTS (SELECT 1 FROM test_cases o WHERE o.project_id = quarantine.project_id \
+        AND o.id = quarantine.test_case_id AND COALESCE(o.owner, o.code_owner) = ?)";
+    let filter = Filter::new(backend, select_row!("WHERE project_id = $1"), args![project])
+        .and_if(IS_OF_OWNER, wanted.owner.clone());
+    let filter = if wanted.is_active {
         filter.and("released_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", args![now])
     } else {
         filter.and("(released_at IS NOT NULL OR expires_at <= ?)", args![now])
@@ -288,6 +300,9 @@ fn listed(
 
 /// What the list can look like, for the test that prepares every statement.
 pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
-    let shape = |is_active, before| listed(backend, ProjectId(1), is_active, before, Timestamp(0), 1);
-    vec![shape(true, None), shape(false, Some(1))]
+    let shape = |is_active, owner: Option<&str>, before| {
+        let wanted = QuarantineFilter { is_active, owner: owner.map(str::to_owned) };
+        listed(backend, ProjectId(1), &wanted, before, Timestamp(0), 1)
+    };
+    vec![shape(true, None, None), shape(false, None, Some(1)), shape(true, Some(""), Some(1))]
 }

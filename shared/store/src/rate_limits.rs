@@ -1,5 +1,5 @@
 //! Counters of limited calls. Each admission is one statement, so that
-//! however many processes ask at once, no more are admitted than may be.
+//! however many processes ask at the same time, no more are admitted than may be.
 
 use callboard_domain::time::Timestamp;
 
@@ -94,7 +94,7 @@ fn counter(row: &Row) -> Result<Counter> {
 /// Counts a call; what the counter says with it.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count_call(
     session: &mut Session,
     name: CounterName,
@@ -108,7 +108,7 @@ pub async fn count_call(
 /// Admits a try, or does not.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn admit_try(
     session: &mut Session,
     name: CounterName,
@@ -124,7 +124,7 @@ pub async fn admit_try(
 /// Notes how an admitted try ended.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn settle_try(
     session: &mut Session,
     name: CounterName,
@@ -146,7 +146,7 @@ pub async fn settle_try(
 /// calls and the calls of a burst; `false` when they come too early.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn admit_steady(
     session: &mut Session,
     name: CounterName,
@@ -163,7 +163,7 @@ pub async fn admit_steady(
 /// What a counter says, if there is one.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn read(session: &mut Session, name: CounterName) -> Result<Option<Counter>> {
     session.first(&COUNTER, args![name]).await?.as_ref().map(counter).transpose()
 }
@@ -172,7 +172,7 @@ pub async fn read(session: &mut Session, name: CounterName) -> Result<Option<Cou
 /// many.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn purge(session: &mut Session, now: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![now, limit]).await
 }

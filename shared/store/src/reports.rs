@@ -130,7 +130,7 @@ fn read(row: &Row) -> Result<ReportRow> {
 /// Complete reports of a run by id.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<ReportRow>> {
     session.all(&OF_RUN, args![project, run]).await?.iter().map(read).collect()
 }
@@ -138,7 +138,7 @@ pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Re
 /// One complete report.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, id: ReportId) -> Result<Option<ReportRow>> {
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
@@ -146,7 +146,7 @@ pub async fn get(session: &mut Session, project: ProjectId, id: ReportId) -> Res
 /// One report that waits for its job.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn left(session: &mut Session, project: ProjectId, id: ReportId) -> Result<Option<ReportRow>> {
     session.first(&LEFT, args![project, id]).await?.as_ref().map(read).transpose()
 }
@@ -155,7 +155,7 @@ pub async fn left(session: &mut Session, project: ProjectId, id: ReportId) -> Re
 /// for its job.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_archive(
     session: &mut Session,
     project: ProjectId,
@@ -204,7 +204,7 @@ fn archive_of(prefix: &str) -> String {
 /// upload is at it. A second label of the same text gets a number.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn begin(
     session: &mut Session,
     project: ProjectId,
@@ -235,7 +235,7 @@ pub async fn begin(
 /// not its own any more, because the run went or another upload succeeded it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn hold(session: &mut Session, project: ProjectId, id: ReportId, now: Timestamp) -> Result<bool> {
     Ok(session.execute(&HOLD, args![project, id, now]).await? == 1)
 }
@@ -243,7 +243,7 @@ pub async fn hold(session: &mut Session, project: ProjectId, id: ReportId, now: 
 /// Announces the archive of a report, which is about to be written.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn announce_archive(
     session: &mut Session,
     project: ProjectId,
@@ -336,7 +336,7 @@ pub async fn complete(
 /// to its transaction was lost.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn discard(
     session: &mut Session,
     project: ProjectId,
@@ -354,7 +354,7 @@ pub async fn discard(
 /// another worker completed stays.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn discard_waiting(
     session: &mut Session,
     project: ProjectId,
@@ -376,7 +376,7 @@ async fn abandon(session: &mut Session, project: ProjectId, prefix: &str, now: T
 /// completed, and leaves what they wrote to the sweep. Answers how many.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn discard_left(session: &mut Session, now: Timestamp, limit: i64) -> Result<usize> {
     let rows = session.all(&DELETE_LEFT, args![now.millis() - PENDING_LIFE_MS, limit]).await?;
     for row in &rows {

@@ -46,7 +46,7 @@ pub struct Lifetime {
 /// A stored answer that has not expired.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn get(
     session: &mut Session,
     project: ProjectId,
@@ -64,7 +64,7 @@ pub async fn get(
 /// Stores an answer.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn put(
     session: &mut Session,
     project: ProjectId,
@@ -83,7 +83,7 @@ pub async fn put(
 /// Prolongs an answer that its provider confirmed by its ETag.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn confirm(
     session: &mut Session,
     project: ProjectId,
@@ -98,7 +98,7 @@ pub async fn confirm(
 /// Forgets all answers about a project.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn clear(session: &mut Session, project: ProjectId) -> Result<()> {
     session.execute(&CLEAR, args![project]).await?;
     Ok(())
@@ -107,7 +107,7 @@ pub async fn clear(session: &mut Session, project: ProjectId) -> Result<()> {
 /// Deletes at most `limit` answers whose time is over; returns how many.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn purge(session: &mut Session, now: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![now, limit]).await
 }

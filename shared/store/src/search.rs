@@ -109,7 +109,7 @@ pub(crate) static BULKS: &[&Bulk] = &[&ADD];
 /// locked, so no two add the same word of one.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn add<W>(
     session: &mut Session,
     project: ProjectId,
@@ -134,7 +134,7 @@ where
 /// Forgets the words of some entities.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn forget(
     session: &mut Session,
     project: ProjectId,
@@ -148,7 +148,7 @@ pub async fn forget(
 /// Replaces the words of one entity.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn replace(
     session: &mut Session,
     project: ProjectId,
@@ -186,7 +186,7 @@ pub struct Found {
 /// some may have been left out.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn find(
     session: &mut Session,
     projects: Option<&[ProjectId]>,
@@ -235,7 +235,7 @@ fn share_of(projects: usize, room: i64) -> i64 {
 /// `words`, the first one as it is; at most `limit` of a project.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn newest_of(
     session: &mut Session,
     projects: Vec<i64>,
@@ -253,7 +253,7 @@ pub async fn newest_of(
 /// of a project with each of such words it has, of which `most` are looked at.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn newest_with_longer_words(
     session: &mut Session,
     projects: Vec<i64>,
@@ -293,7 +293,7 @@ async fn read(session: &mut Session, filter: Filter, is_exact: bool) -> Result<V
 /// When some runs of some projects started, ms since 1970, by id.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn run_times(
     session: &mut Session,
     (projects, runs): (Vec<i64>, Vec<i64>),
@@ -304,7 +304,7 @@ pub async fn run_times(
 /// When some tests of some projects ran last, ms since 1970, by id.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn test_times(
     session: &mut Session,
     (projects, tests): (Vec<i64>, Vec<i64>),
@@ -316,7 +316,7 @@ pub async fn test_times(
 /// without those that were merged or have no occurrence left.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn cluster_times(
     session: &mut Session,
     (projects, clusters): (Vec<i64>, Vec<i64>),

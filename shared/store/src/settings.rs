@@ -50,7 +50,7 @@ fn read(r: &mut Reader<'_>) -> Result<StoredSettings> {
 /// it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(
     session: &mut Session,
     project: Option<ProjectId>,
@@ -66,7 +66,7 @@ pub async fn get(
 /// A group of the installation and of a project, each `None` while nobody has set it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_both(
     session: &mut Session,
     project: ProjectId,
@@ -81,7 +81,7 @@ pub async fn get_both(
 /// A group of some projects; those for which nobody has set it are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_projects(
     session: &mut Session,
     projects: Vec<i64>,
@@ -100,7 +100,7 @@ pub async fn of_projects(
 /// The same, locked until the transaction ends and made when it is missing.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(
     session: &mut Session,
     project: Option<ProjectId>,
@@ -123,7 +123,7 @@ pub async fn lock(
 /// Writes a group that [`lock`] answered.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn set(
     session: &mut Session,
     project: Option<ProjectId>,

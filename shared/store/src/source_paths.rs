@@ -26,7 +26,7 @@ statements! {
 /// How paths of a project were written before.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn prefixes(session: &mut Session, project: ProjectId) -> Result<Vec<PathPrefix>> {
     let rows = session.all(&PREFIXES, args![project]).await?;
     rows.iter()
@@ -40,7 +40,7 @@ pub async fn prefixes(session: &mut Session, project: ProjectId) -> Result<Vec<P
 /// Adds a prefix to those of a project, unless it has many; answers whether it was new.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn add_prefix(session: &mut Session, project: ProjectId, prefix: &PathPrefix) -> Result<bool> {
     if prefixes(session, project).await?.len() >= MAX_PREFIXES {
         return Ok(false);
@@ -52,7 +52,7 @@ pub async fn add_prefix(session: &mut Session, project: ProjectId, prefix: &Path
 /// Those of some earlier paths that several files of the sources had.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn shared_among(
     session: &mut Session,
     project: ProjectId,
@@ -65,7 +65,7 @@ pub async fn shared_among(
 /// Notes earlier paths that several files of the sources had.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn add_shared(session: &mut Session, project: ProjectId, paths: &[String]) -> Result<()> {
     for path in paths {
         session.execute(&ADD_SHARED, args![project, path.as_str()]).await?;

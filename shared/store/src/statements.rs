@@ -163,6 +163,7 @@ const LISTS: &[(&str, Shapes)] = &[
     ("projects", crate::projects::shapes),
     ("quarantine", crate::quarantine::shapes),
     ("rollups::catalogue", crate::rollups::catalogue::shapes),
+    ("rollups::owners", crate::rollups::owners::shapes),
     ("rollups::scores", crate::rollups::scores::shapes),
     ("runs::list", crate::runs::list::shapes),
     ("search", crate::search::shapes),

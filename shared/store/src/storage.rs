@@ -138,7 +138,7 @@ fn folded(mut rows: BTreeMap<Key, Kept>) -> BTreeMap<Key, Kept> {
 /// Counts a run from its rows and brings the totals of its project up to date.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn recount_run(
     session: &mut Session,
     project: ProjectId,
@@ -154,7 +154,7 @@ pub async fn recount_run(
 /// Takes a run out of the totals of its project.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn forget_run(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
     let stored = session.all(&COUNTED, args![project, run]).await?;
     replace(session, project, run, read(&stored)?, BTreeMap::new(), now).await
@@ -208,7 +208,7 @@ fn listed(found: BTreeMap<Key, Kept>) -> Vec<KeptOf> {
 /// All that is kept.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn totals(session: &mut Session) -> Result<Vec<KeptOf>> {
     Ok(listed(read(&session.all(&TOTALS, args![]).await?)?))
 }
@@ -216,7 +216,7 @@ pub async fn totals(session: &mut Session) -> Result<Vec<KeptOf>> {
 /// What a project keeps.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_project(session: &mut Session, project: ProjectId) -> Result<Vec<KeptOf>> {
     Ok(listed(read(&session.all(&OF_PROJECT, args![project]).await?)?))
 }
@@ -224,7 +224,7 @@ pub async fn of_project(session: &mut Session, project: ProjectId) -> Result<Vec
 /// What some projects keep; those that keep nothing are left out.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_projects(
     session: &mut Session,
     projects: Vec<i64>,
@@ -254,7 +254,7 @@ pub struct StorageDay {
 /// Days from `since` on, oldest first; those without a change are left out.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn days(session: &mut Session, project: Option<ProjectId>, since: Day) -> Result<Vec<StorageDay>> {
     let rows = match project {
         Some(project) => session.all(&DAYS_OF_PROJECT, args![project, since]).await?,
@@ -271,7 +271,7 @@ pub async fn days(session: &mut Session, project: Option<ProjectId>, since: Day)
 /// The first day on which anything was kept.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn first_day(session: &mut Session) -> Result<Option<Day>> {
     Ok(session.one(&FIRST_DAY, args![]).await?.reader().opt_int()?.map(Day))
 }
@@ -279,7 +279,7 @@ pub async fn first_day(session: &mut Session) -> Result<Option<Day>> {
 /// Content that waits to be deleted.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn condemned(session: &mut Session) -> Result<Kept> {
     let row = session.one(&CONDEMNED, args![]).await?;
     let mut r = row.reader();

@@ -87,7 +87,7 @@ fn read(row: &Row, skip: bool) -> Result<TagRow> {
 /// Creates a tag; `None` when its word is taken.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn create(
     session: &mut Session,
     text: &str,
@@ -103,7 +103,7 @@ pub async fn create(
 /// A tag, locked until the transaction ends.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(session: &mut Session, id: TagId) -> Result<Option<TagRow>> {
     session.first(&LOCK, args![id]).await?.as_ref().map(|row| read(row, false)).transpose()
 }
@@ -111,7 +111,7 @@ pub async fn lock(session: &mut Session, id: TagId) -> Result<Option<TagRow>> {
 /// Writes a tag that was read with [`lock`]; `false` when its word is taken.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn save(session: &mut Session, tag: &TagRow) -> Result<bool> {
     let key = text_key(&tag.text);
     let holder = session.first(&HOLDER, args![&key]).await?;
@@ -134,7 +134,7 @@ pub async fn save(session: &mut Session, tag: &TagRow) -> Result<bool> {
 /// one.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete(session: &mut Session, id: TagId) -> Result<bool> {
     session.execute(&DELETE_USES, args![id]).await?;
     Ok(session.execute(&DELETE, args![id]).await? == 1)
@@ -143,7 +143,7 @@ pub async fn delete(session: &mut Session, id: TagId) -> Result<bool> {
 /// Tags by id, alphabetical; missing ones are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_many(session: &mut Session, ids: Vec<i64>) -> Result<Vec<TagRow>> {
     session.all(&BY_IDS, args![ids]).await?.iter().map(|row| read(row, false)).collect()
 }
@@ -151,7 +151,7 @@ pub async fn get_many(session: &mut Session, ids: Vec<i64>) -> Result<Vec<TagRow
 /// A page of tags, alphabetical by their folded words; `contains` narrows it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     contains: Option<&str>,
@@ -165,7 +165,7 @@ pub async fn list(
 /// How many tags there are, up to `most`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn count(session: &mut Session, contains: Option<&str>, most: i64) -> Result<i64> {
     session.count(counting(session.backend(), contains, most)).await
 }
@@ -204,7 +204,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
 /// out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn count_projects(session: &mut Session, tags: Vec<i64>) -> Result<HashMap<TagId, i64>> {
     let rows = session.all(&COUNT_PROJECTS, args![tags]).await?;
     rows.iter()
@@ -218,7 +218,7 @@ pub async fn count_projects(session: &mut Session, tags: Vec<i64>) -> Result<Has
 /// The tags of some projects, alphabetical.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_projects(
     session: &mut Session,
     projects: Vec<i64>,
@@ -234,7 +234,7 @@ pub async fn of_projects(
 /// Gives a project exactly these tags.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn assign(session: &mut Session, project: ProjectId, tags: &BTreeSet<TagId>) -> Result<()> {
     session.execute(&CLEAR, args![project]).await?;
     let mut rows = ASSIGN.rows();

@@ -269,7 +269,7 @@ impl Resolved {
 /// be and write nothing; `None` otherwise.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn resolved(
     session: &mut Session,
     project: ProjectId,
@@ -297,7 +297,7 @@ pub async fn resolved(
 /// that an earlier release of its reporter sent.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn resolve(
     session: &mut Session,
     project: ProjectId,
@@ -351,7 +351,7 @@ pub async fn resolve(
 /// how many they were.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn let_go(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<usize> {
     Ok(session.all(&LET_GO, args![project, ids, NO_RUN]).await?.len())
 }
@@ -360,7 +360,7 @@ pub async fn let_go(session: &mut Session, project: ProjectId, ids: Vec<i64>) ->
 /// were. `at` is the start of the run that has them.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn take_back(
     session: &mut Session,
     project: ProjectId,
@@ -493,7 +493,7 @@ fn search_words(title: &str, file_path: &str, suite_path: &[String]) -> Vec<Stri
 /// Locks some tests until the transaction ends.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<()> {
     session.all(&LOCK, args![project, ids]).await?;
     Ok(())
@@ -502,7 +502,7 @@ pub async fn lock(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> R
 /// Notes why a test is flaky.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn set_root_cause(
     session: &mut Session,
     project: ProjectId,
@@ -515,7 +515,7 @@ pub async fn set_root_cause(
 /// Why some tests are flaky, as far as it is known.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn root_causes(
     session: &mut Session,
     projects: Vec<i64>,
@@ -566,7 +566,7 @@ async fn set_meta(
 /// The test case of an identity.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn find(
     session: &mut Session,
     project: ProjectId,
@@ -579,7 +579,7 @@ pub async fn find(
 /// One test case.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, id: TestCaseId) -> Result<Option<TestCaseRow>> {
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
@@ -587,7 +587,7 @@ pub async fn get(session: &mut Session, project: ProjectId, id: TestCaseId) -> R
 /// Several test cases of a project by id.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_many(
     session: &mut Session,
     project: ProjectId,
@@ -602,7 +602,7 @@ pub async fn get_many(
 /// Several test cases of some projects by id.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_in(
     session: &mut Session,
     projects: Vec<i64>,
@@ -615,7 +615,7 @@ pub async fn get_in(
 /// The files under which results of some test cases of a project come.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn reported_paths(
     session: &mut Session,
     project: ProjectId,
@@ -633,7 +633,7 @@ pub async fn reported_paths(
 /// The tests of some files, at most `limit` in all.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_files(
     session: &mut Session,
     project: ProjectId,
@@ -651,7 +651,7 @@ pub async fn of_files(
 /// The files in which a project has tests, at most `limit`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn files(session: &mut Session, project: ProjectId, limit: i64) -> Result<Vec<String>> {
     let rows = session.all(&FILES, args![project, limit]).await?;
     rows.iter().map(|row| row.reader().text()).collect()
@@ -671,7 +671,7 @@ pub struct Facets {
 /// Tags, owners and features in use, at most `limit` of each.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn facets(session: &mut Session, project: ProjectId, limit: i64) -> Result<Facets> {
     let mut lists = Vec::with_capacity(3);
     for statement in [&TAGS, &OWNERS, &FEATURES] {

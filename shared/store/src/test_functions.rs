@@ -70,7 +70,7 @@ fn read(row: &Row) -> Result<TestFunctionRow> {
 /// The id of a function about to be stored.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn new_id(session: &mut Session) -> Result<TestFunctionId> {
     Ok(TestFunctionId(ids::allocate_one(session, Kind::TestFunction).await?))
 }
@@ -78,7 +78,7 @@ pub async fn new_id(session: &mut Session) -> Result<TestFunctionId> {
 /// Stores a new function; `false` when its module has one of this name.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn insert(session: &mut Session, function: &TestFunctionRow) -> Result<bool> {
     let values = args![
         function.id,
@@ -102,7 +102,7 @@ pub async fn insert(session: &mut Session, function: &TestFunctionRow) -> Result
 /// One function.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn get(
     session: &mut Session,
     project: ProjectId,
@@ -114,7 +114,7 @@ pub async fn get(
 /// The function of a name in a module.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn named(
     session: &mut Session,
     project: ProjectId,
@@ -128,7 +128,7 @@ pub async fn named(
 /// Writes a function that was read.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn save(session: &mut Session, function: &TestFunctionRow) -> Result<()> {
     let values = args![
         function.project,
@@ -147,7 +147,7 @@ pub async fn save(session: &mut Session, function: &TestFunctionRow) -> Result<(
 /// Removes a function; `false` when it was gone.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn delete(session: &mut Session, project: ProjectId, id: TestFunctionId) -> Result<bool> {
     ids::unlist(session, Listed::TestFunction, id.get()).await?;
     Ok(session.execute(&DELETE, args![project, id]).await? == 1)
@@ -157,7 +157,7 @@ pub async fn delete(session: &mut Session, project: ProjectId, id: TestFunctionI
 /// name.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: ProjectId,

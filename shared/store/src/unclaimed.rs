@@ -14,7 +14,7 @@ use crate::{Result, Store, StoreError};
 const LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 /// Processes whose clocks differ by less agree on what is still to be claimed.
 const MARGIN_MS: i64 = 60 * 60 * 1000;
-/// Objects deleted at once.
+/// Objects deleted at the same time.
 const AT_ONCE: usize = 8;
 
 statements! {
@@ -46,7 +46,7 @@ statements! {
 /// is about to be written. From a transaction that is committed before.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn announce(session: &mut Session, project: ProjectId, key: &str, now: Timestamp) -> Result<()> {
     announce_until(session, project, key, Timestamp(now.millis() + LIFE_MS)).await
 }
@@ -55,7 +55,7 @@ pub async fn announce(session: &mut Session, project: ProjectId, key: &str, now:
 /// that refers to it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn announce_until(
     session: &mut Session,
     project: ProjectId,
@@ -69,7 +69,7 @@ pub async fn announce_until(
 /// Leaves an object, or everything below a prefix, to the sweep.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn abandon(session: &mut Session, project: ProjectId, key: &str, now: Timestamp) -> Result<()> {
     announce_until(session, project, key, now).await
 }
@@ -77,7 +77,7 @@ pub async fn abandon(session: &mut Session, project: ProjectId, key: &str, now: 
 /// Leaves an object to the sweep if it was announced.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn abandon_announced(session: &mut Session, key: &str, now: Timestamp) -> Result<()> {
     session.execute(&EXPIRE, args![key, now]).await?;
     Ok(())
@@ -87,7 +87,7 @@ pub async fn abandon_announced(session: &mut Session, key: &str, now: Timestamp)
 /// deletion has not freed after a day is swept.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn abandon_to(
     session: &mut Session,
     project: ProjectId,
@@ -102,7 +102,7 @@ pub async fn abandon_to(
 /// Leaves an object to a deletion if it was announced, or abandoned.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn leave_to(session: &mut Session, key: &str, receipt: DeletionId) -> Result<()> {
     session.execute(&LEAVE_TO, args![key, receipt]).await?;
     Ok(())
@@ -111,7 +111,7 @@ pub async fn leave_to(session: &mut Session, key: &str, receipt: DeletionId) -> 
 /// Deletes at most `limit` objects of a deletion.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn free(store: &Store, receipt: DeletionId, limit: i64) -> Result<Swept> {
     let rows = store.db().read().await?.all(&OF_RECEIPT, args![receipt, limit]).await?;
     let keys = rows.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
@@ -139,7 +139,7 @@ pub async fn claim(session: &mut Session, key: &str, now: Timestamp) -> Result<(
 /// Forgets an announced object that was deleted.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn forget(session: &mut Session, key: &str) -> Result<()> {
     session.execute(&DELETE, args![vec![key.to_owned()]]).await?;
     Ok(())
@@ -159,7 +159,7 @@ pub struct Swept {
 /// Deletes at most `limit` objects that nobody claimed in time.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn sweep(store: &Store, now: Timestamp, limit: i64) -> Result<Swept> {
     let rows = store.db().read().await?.all(&EXPIRED_OBJECTS, args![long_past(now), limit]).await?;
     let keys = rows.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
@@ -175,7 +175,7 @@ pub async fn sweep(store: &Store, now: Timestamp, limit: i64) -> Result<Swept> {
 /// Deletes at most `limit` staged uploads whose ticket has expired.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn sweep_staging(store: &Store, now: Timestamp, limit: i64) -> Result<Swept> {
     let rows = store.db().read().await?.all(&EXPIRED_TICKETS, args![long_past(now), limit]).await?;
     let tickets = rows
@@ -199,7 +199,7 @@ fn long_past(now: Timestamp) -> Timestamp {
     Timestamp(now.millis() - MARGIN_MS)
 }
 
-/// Deletes objects by key, a few at once. Answers the names of those that are
+/// Deletes objects by key, a few at the same time. Answers the names of those that are
 /// gone, and how many the store refused.
 pub(crate) async fn delete_all<N>(
     store: &Store,

@@ -245,7 +245,7 @@ fn read(row: &Row) -> Result<UploadTicket> {
 /// Issues a ticket.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn issue(session: &mut Session, new: &NewUploadTicket, now: Timestamp) -> Result<()> {
     let size = i64::try_from(new.size).map_err(|_| StoreError::Damaged("a size beyond 63 bits"))?;
     let values = args![
@@ -271,7 +271,7 @@ pub async fn issue(session: &mut Session, new: &NewUploadTicket, now: Timestamp)
 /// A ticket of a client.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, hash: UploadTicketHash) -> Result<Option<UploadTicket>> {
     session.first(&BY_HASH, args![hash.0]).await?.as_ref().map(read).transpose()
 }
@@ -280,7 +280,7 @@ pub async fn get(session: &mut Session, hash: UploadTicketHash) -> Result<Option
 /// announced.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn mark_received(session: &mut Session, hash: UploadTicketHash) -> Result<()> {
     session.execute(&RECEIVED, args![hash.0]).await?;
     Ok(())
@@ -290,7 +290,7 @@ pub async fn mark_received(session: &mut Session, hash: UploadTicketHash) -> Res
 /// whether the ticket takes it: not when another copy was faster.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn mark_verified(session: &mut Session, hash: UploadTicketHash, key: &str) -> Result<bool> {
     Ok(session.execute(&VERIFIED, args![hash.0, key]).await? == 1)
 }
@@ -299,7 +299,7 @@ pub async fn mark_verified(session: &mut Session, hash: UploadTicketHash, key: &
 /// announced.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn mark_rejected(
     session: &mut Session,
     hash: UploadTicketHash,
@@ -314,7 +314,7 @@ pub async fn mark_rejected(
 /// staged of them to the sweep.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn mark_stored(session: &mut Session, hash: UploadTicketHash) -> Result<()> {
     session.execute(&STORED, args![hash.0]).await?;
     Ok(())
@@ -324,7 +324,7 @@ pub async fn mark_stored(session: &mut Session, hash: UploadTicketHash) -> Resul
 /// under them to the deletion.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn revoke_of_run(
     session: &mut Session,
     project: ProjectId,
@@ -344,7 +344,7 @@ pub async fn revoke_of_run(
 /// under them to the deletion. Answers whether there were any.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn revoke_of_project(
     session: &mut Session,
     project: ProjectId,

@@ -45,6 +45,8 @@ enum Method {
     Flakiness,
     /// Locator healing.
     Locators,
+    /// Commits that turned a flaky test red.
+    Culprits,
     /// Commits and files that broke a test.
     Suspects,
     /// The trace reader.
@@ -57,6 +59,7 @@ impl Method {
             Self::Failures => failures::measure(data, details),
             Self::Flakiness => flakiness::measure(data, details),
             Self::Locators => locators::measure(data, details),
+            Self::Culprits => suspects::streaks::measure(details),
             Self::Suspects => suspects::measure(details),
             Self::Traces => traces::measure(data, details),
         }

@@ -101,6 +101,7 @@ impl Stored {
             RouteId::Search => "?q=pays".to_owned(),
             RouteId::ExportRun => "?format=csv".to_owned(),
             RouteId::CompareRun => format!("?with={}", self.run),
+            RouteId::RunCulprit => format!("?executionId={}", self.execution),
             RouteId::ListLinks => format!("?entityType=test_run&entityId={}", self.run),
             RouteId::TraceNetworkBody | RouteId::RunExecutionNetworkBody => "?sha1=0".to_owned(),
             _ => String::new(),
@@ -138,7 +139,11 @@ async fn every_read_route_answers_as_in_the_local_runner() {
             // Nothing was deleted, no badge was made public, and the viewer is opened through the other origin only.
             RouteId::GetDeletion | RouteId::PublicBadge | RouteId::ViewerAsset => 404..405,
             // The project has no repository.
-            RouteId::ProjectCommits | RouteId::CommitDiff | RouteId::ClusterCommits => 503..504,
+            RouteId::ProjectCommits
+            | RouteId::CommitDiff
+            | RouteId::ClusterCommits
+            | RouteId::ClusterBranches
+            | RouteId::RunCulprit => 503..504,
             _ => 200..400,
         };
         assert!(

@@ -45,7 +45,7 @@ pub enum Encryption {
     /// From the first byte on.
     FromStart,
     /// When the client asks for it (RFC 3207).
-    Asked,
+    Params,
 }
 
 /// A running mail server. Dropping it stops it.
@@ -122,7 +122,7 @@ impl MailServer {
                             let stream = acceptor.accept(stream).await?;
                             converse(stream, &service, Stage::Encrypted).await.map(drop)
                         }
-                        Some((Encryption::Asked, acceptor)) => {
+                        Some((Encryption::Params, acceptor)) => {
                             match converse(stream, &service, Stage::Plain).await? {
                                 Some(stream) => {
                                     let stream = acceptor.accept(stream).await?;
@@ -147,7 +147,7 @@ impl MailServer {
         match self.encryption {
             None => format!("smtp://127.0.0.1:{port}"),
             Some(Encryption::FromStart) => format!("smtps://sender:p%40ss@localhost:{port}"),
-            Some(Encryption::Asked) => format!("smtp://sender:p%40ss@localhost:{port}?tls=required"),
+            Some(Encryption::Params) => format!("smtp://sender:p%40ss@localhost:{port}?tls=required"),
         }
     }
 

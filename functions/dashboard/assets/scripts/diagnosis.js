@@ -1,4 +1,4 @@
-// A diagnosis that runs: the page asks how far it is, and is loaded again when it has ended.
+// A diagnosis or a search for a culprit that runs: the page asks how far it is, and is loaded again when it has ended.
 
 const ASK_EVERY_MS = 2000;
 const STAGES = { queued: 'Queued', asking: 'Waiting for the model', repairing: 'Asking the model for a valid answer' };
@@ -12,12 +12,12 @@ async function follow(place) {
     const response = await fetch(path, { headers: { accept: 'application/json' } }).catch(() => undefined);
     if (!response) continue;
     if (!response.ok) return;
-    const { diagnosis } = await response.json();
-    if (diagnosis?.status !== 'running') {
+    const { diagnosis, state } = await response.json();
+    if ((diagnosis?.status ?? state) !== 'running') {
       location.reload();
       return;
     }
-    stage.textContent = STAGES[diagnosis.stage] ?? 'Running';
+    if (diagnosis) stage.textContent = STAGES[diagnosis.stage] ?? 'Running';
   }
 }
 

@@ -2,15 +2,26 @@
 // itself, with that part filled in, is the answer. Without scripts each part
 // is a link to it.
 
+const pages = new Map();
+
+// Parts with the same address share one request.
+function pageAt(address) {
+  const read = async () => {
+    const answer = await fetch(address, { headers: { accept: 'text/html' } });
+    return answer.ok ? new DOMParser().parseFromString(await answer.text(), 'text/html') : undefined;
+  };
+  if (!pages.has(address)) pages.set(address, read());
+  return pages.get(address);
+}
+
 async function fill(part) {
   const address = part.dataset.later;
   delete part.dataset.later;
   part.setAttribute('aria-busy', 'true');
   try {
-    const answer = await fetch(address, { headers: { accept: 'text/html' } });
-    const filled = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById(part.id);
+    const filled = (await pageAt(address))?.getElementById(part.id);
     // What cannot be had stays a link.
-    if (answer.ok && filled) part.replaceChildren(...document.importNode(filled, true).childNodes);
+    if (filled) part.replaceChildren(...document.importNode(filled, true).childNodes);
   } catch {
     // The link is still there.
   }

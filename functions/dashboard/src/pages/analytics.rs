@@ -48,7 +48,7 @@ const MOST_DAYS: i64 = 90;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     period: usize,
     /// The days, where they were chosen by their dates.
     from: Option<Timestamp>,
@@ -58,7 +58,7 @@ pub(crate) struct Asked {
     full_runs: Option<bool>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let period = query.word("days", &PERIODS.map(|(word, ..)| word), |text| {
             PERIODS.iter().position(|(word, ..)| *word == text)
@@ -85,7 +85,7 @@ impl FromQuery for Asked {
     }
 }
 
-impl Asked {
+impl Params {
     /// The last day that is looked at, and how many days up to it.
     ///
     /// # Errors
@@ -202,7 +202,7 @@ struct AnalyticsPage {
 }
 
 /// All projects together.
-pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Params>) -> Result<Response, ApiError> {
     let shell =
         Shell::new(&visit, Section::Analytics, "Analytics").await?.under("Home", "/").here("Analytics");
     let (today, days) = asked.days(visit.now.day())?;

@@ -30,7 +30,7 @@ const RECENT_RUNS: usize = 20;
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     text: Option<String>,
     tag: Option<TagId>,
     standing: Option<Tendency>,
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let sort = query.one_of("sort", &[("updated", Sort::Updated), ("name", Sort::Name)])?;
         let standing = query.one_of("standing", &STANDINGS.map(|one| (spelt(one), one)))?;
@@ -66,7 +66,7 @@ const fn spelt(standing: Tendency) -> &'static str {
     }
 }
 
-impl Asked {
+impl Params {
     fn filters(&self) -> ProjectFilters {
         ProjectFilters { contains: self.text.clone(), tag: self.tag, standing: self.standing }
     }
@@ -95,7 +95,7 @@ struct ProjectsPage {
 }
 
 /// All projects of the person who looks.
-pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+pub(crate) async fn projects(visit: Visit, Query(asked): Query<Params>) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::ProjectsPage, &asked)?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let limit = asked.page.limit as usize;

@@ -1,6 +1,7 @@
 //! `/test-cases/{id}`: one test across runs.
 
 use askama::Template;
+use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::RouteId;
 use callboard_domain::annotations::LinkTarget;
@@ -8,10 +9,10 @@ use callboard_domain::flakiness::ScoreAt;
 use callboard_domain::ids::TestCaseId;
 use callboard_domain::status::TestStatus;
 use callboard_domain::time::Day;
-use callboard_http::ApiError;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
+use callboard_http::{ApiError, AppState};
 use callboard_query::flakiness::{self, FlakyTest};
 use callboard_query::links::Hook;
 use callboard_query::notifications::Watched;
@@ -47,7 +48,7 @@ const FEWEST_DAYS: usize = 3;
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     branch: Option<String>,
     environment: Option<String>,
     browser: Option<String>,
@@ -56,7 +57,7 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let one = |name: &str| chosen(query, name).into_iter().next();
         Ok(Self {
@@ -69,7 +70,7 @@ impl FromQuery for Asked {
     }
 }
 
-impl Asked {
+impl Params {
     fn lane(&self) -> LaneQuery {
         LaneQuery { branch: self.branch.clone(), environment: self.environment.clone() }
     }
@@ -151,9 +152,10 @@ struct TestCasePage {
 
 /// One test across runs.
 pub(crate) async fn test_case(
+    State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<TestCaseId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     let project = resolve::test_case(&visit.ctx, visit.scope(), id).await?;
     // Links to a joined test lead to the one that its results count for.
@@ -184,7 +186,7 @@ pub(crate) async fn test_case(
         Box::pin(of_store),
         visit.places(project),
         MarkerList::since(&visit, project, since, asked.environment.as_deref()),
-        LinkPanel::of(&visit, project, hook),
+        LinkPanel::of(&visit, &state, project, hook),
     )?;
     let mut charted = past.newest;
     charted.reverse();

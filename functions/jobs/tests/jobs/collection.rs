@@ -159,7 +159,7 @@ async fn collectors_and_uploads_at_the_same_time_lose_nothing() {
     for_each_database(async |database| {
         let stores = [Arc::new(store(database).await), Arc::new(store(database).await)];
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        // Every batch of one collector is at once taken over by the other.
+        // Every batch of one collector is immediately taken over by the other.
         let clock = Arc::new(AtomicI64::new(START + DAY_MS));
         let collectors: Vec<_> = stores
             .iter()

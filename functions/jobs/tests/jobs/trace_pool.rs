@@ -223,8 +223,8 @@ async fn what_traces_have_in_common_is_stored_once_and_goes_with_the_last_of_the
 const MISCOUNTED: &str = "SELECT COUNT(*) FROM blobs b WHERE b.kind = 'pool' AND b.refs <> \
     (SELECT COUNT(*) FROM trace_members m WHERE m.project_id = b.project_id AND m.pool_blob_id = b.id)";
 
-/// Does something in four places at once, each time hours after all the others:
-/// whatever one of them has begun, the next one takes over at once.
+/// Does something in four places at the same time, each time hours after all the others:
+/// whatever one of them has begun, the next one takes over immediately.
 async fn at_once<F: Future<Output = i64> + Send + 'static>(
     stores: &[Arc<Store>; 2],
     clock: &Arc<AtomicI64>,

@@ -15,7 +15,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 const IDENTIFIER_CHARS: usize = 120;
 const PATH_CHARS: usize = 240;
@@ -81,7 +81,7 @@ struct Output {
     warnings: Vec<String>,
 }
 
-async fn create(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn create(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let project_id: ProjectId = asked.argument("projectId")?;
     let context = asked.context;
     let function =

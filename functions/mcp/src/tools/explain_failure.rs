@@ -18,7 +18,7 @@ use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::readable_times;
 use crate::suspects::{self, Suspects};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 const ERROR_CHARS: usize = 1_500;
 const ARIA_CHARS: usize = 3_000;
@@ -113,7 +113,7 @@ struct Cluster {
     occurrences: i64,
 }
 
-async fn explain(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn explain(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let detail = Detail::parse(&input.detail).unwrap_or_default();
     let context = asked.context;

@@ -13,7 +13,7 @@ use crate::images::{self, MAX_IMAGES, MAX_SOURCE_BYTES};
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_case_screenshots",
@@ -54,7 +54,7 @@ struct Row {
     omitted: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let Input { execution_id, content } = asked.input()?;
     let context = asked.context;
     let project = context.execution(execution_id).await?;

@@ -17,7 +17,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::ClusterLine;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Tests whose locators are healed: each reads evidence, and a trace.
 const HEALED: usize = 5;
@@ -73,7 +73,7 @@ struct Project {
     name: String,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let cluster_id: ClusterId = asked.argument("clusterId")?;
     let context = asked.context;
     let access = context.cluster(cluster_id).await?;

@@ -15,7 +15,7 @@ use crate::diagnosis::Brief;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_cluster_context",
@@ -72,7 +72,7 @@ struct Coverage {
     source_control_error: Option<String>,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let shas = commits(&input.selected_commit_shas)?;
@@ -122,7 +122,7 @@ struct Commits {
 
 impl Commits {
     async fn read(
-        asked: &Asked<'_>,
+        asked: &ToolCall<'_>,
         project: Authorized<ProjectId>,
         cluster: ClusterId,
         base: Option<&str>,

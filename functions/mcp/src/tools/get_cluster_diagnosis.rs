@@ -12,7 +12,7 @@ use crate::diagnosis::Whole;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_cluster_diagnosis",
@@ -46,7 +46,7 @@ fn shape() -> Value {
     shape
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let cluster_id: ClusterId = asked.argument("clusterId")?;
     let context = asked.context;
     let project = context.cluster(cluster_id).await?;

@@ -13,7 +13,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::RunErrorLine;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_failure_groups",
@@ -76,7 +76,7 @@ struct Case {
     flaky: bool,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let run_id: RunId = asked.argument("runId")?;
     let after: Option<GroupKey> = asked.after()?;
     let context = asked.context;

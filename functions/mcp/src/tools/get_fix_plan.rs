@@ -12,7 +12,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::suspects::{self, Suspects};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_fix_plan",
@@ -87,7 +87,7 @@ struct Test {
     execution_id: i64,
 }
 
-async fn plan(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn plan(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let cluster_id: ClusterId = asked.argument("clusterId")?;
     let context = asked.context;
     let project = context.cluster(cluster_id).await?;

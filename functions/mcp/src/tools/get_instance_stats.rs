@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_instance_stats",
@@ -36,7 +36,7 @@ struct Output {
     total_file_size: i64,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let stats = storage::instance_stats(&asked.context.query).await?;
     answer(&Output {
         total_projects: stats.total_projects,

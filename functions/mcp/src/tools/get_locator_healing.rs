@@ -11,7 +11,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Locators listed of each kind.
 const LISTED: usize = 8;
@@ -77,7 +77,7 @@ struct Ranked {
     score: u8,
 }
 
-async fn heal(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn heal(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let execution_id: ExecutionId = asked.argument("executionId")?;
     let context = asked.context;
     let project = context.execution(execution_id).await?;

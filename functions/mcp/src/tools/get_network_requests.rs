@@ -11,7 +11,7 @@ use crate::clean::shortened;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 /// Characters of an entry of a backend's log.
 const LOG_CHARS: usize = 300;
@@ -51,7 +51,7 @@ struct Row {
     server_logs: Vec<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let run_id: RunId = asked.argument("runId")?;
     let after: Option<RequestKey> = asked.after()?;
     let context = asked.context;

@@ -15,7 +15,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Questions until it is said that there are no more full runs.
 const QUESTIONS: usize = 4;
@@ -92,7 +92,7 @@ impl From<RunDuration> for Row {
     }
 }
 
-async fn trend(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn trend(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;

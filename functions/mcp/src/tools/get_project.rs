@@ -12,7 +12,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::RunLine;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_project",
@@ -66,7 +66,7 @@ impl Repository {
     }
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let project_id: ProjectId = asked.argument("projectId")?;
     let after: Option<RunKey> = asked.after()?;
     let context = asked.context;

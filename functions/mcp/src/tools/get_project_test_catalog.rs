@@ -13,7 +13,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_project_test_catalog",
@@ -80,7 +80,7 @@ struct Row {
     avg_duration: Option<i64>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let after = asked.after()?;
     let context = asked.context;

@@ -12,7 +12,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_repo_commits",
@@ -49,7 +49,7 @@ struct Output {
     branch: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let Input { project_id, branch, limit } = asked.input()?;
     if branch.as_deref().is_some_and(|name| !is_branch(name)) {
         return Err(ToolError::Refused("`branch` must be a name that git allows for a branch.".to_owned()));

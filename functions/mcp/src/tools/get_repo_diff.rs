@@ -11,7 +11,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Characters of a patch, and of the patch of a file that is asked for by itself.
 const PATCH_CHARS: usize = 4_000;
@@ -55,7 +55,7 @@ struct Output {
     next_cursor: Option<String>,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let Input { project_id, sha, file } = asked.input()?;
     let after: Option<usize> = asked.after()?;
     let context = asked.context;

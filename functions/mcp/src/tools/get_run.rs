@@ -13,7 +13,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::{ExecutionLine, RunAttemptLine, RunErrorLine, RunLine};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_run",
@@ -79,7 +79,7 @@ struct Case {
     line: Option<i64>,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let after: Option<ExecutionKey> = asked.after()?;
     let context = asked.context;

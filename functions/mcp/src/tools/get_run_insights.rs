@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::short_commit;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Most rows of a list.
 const LISTED: usize = 15;
@@ -100,7 +100,7 @@ impl From<WorkerLoad> for Worker {
     }
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let run_id: RunId = asked.argument("runId")?;
     let context = asked.context;
     let project = context.run(run_id).await?;

@@ -11,7 +11,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_slow_tests",
@@ -72,7 +72,7 @@ impl From<SlowTest> for Row {
     }
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let after: Option<(i64, i64)> = asked.after()?;
     let context = asked.context;

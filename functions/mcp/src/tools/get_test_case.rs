@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::{Page, short_error};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_test_case",
@@ -90,7 +90,7 @@ struct Row {
     branch: Option<String>,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let test_case_id: TestCaseId = asked.argument("testCaseId")?;
     let after: Option<(i64, i64)> = asked.after()?;
     let context = asked.context;

@@ -17,7 +17,7 @@ use crate::error::ToolError;
 use crate::evidence_text::{Outline, Section, compose};
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Characters of the error, so that it leaves room for what explains it.
 const ERROR_CHARS: usize = 6_000;
@@ -86,7 +86,7 @@ struct RawExecution {
     web_vitals: Value,
 }
 
-async fn get(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let project = context.execution(input.execution_id).await?;

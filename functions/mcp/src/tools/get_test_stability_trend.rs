@@ -13,7 +13,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_test_stability_trend",
@@ -60,7 +60,7 @@ struct Bucket {
     total_runs: i64,
 }
 
-async fn trend(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn trend(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let Input { test_case_id, buckets } = asked.input()?;
     let context = asked.context;
     let (project, test_case_id) = context.kept_test(test_case_id).await?;

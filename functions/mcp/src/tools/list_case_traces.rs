@@ -12,7 +12,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// How long a download address works.
 const LIFETIME_SECONDS: i64 = 900;
@@ -45,7 +45,7 @@ struct Row {
     viewer_url: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let execution_id: ExecutionId = asked.argument("executionId")?;
     let context = asked.context;
     let project = context.execution(execution_id).await?;

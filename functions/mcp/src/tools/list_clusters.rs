@@ -10,7 +10,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::ClusterLine;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_clusters",
@@ -23,6 +23,7 @@ pub(super) static TOOL: Tool = Tool {
     parameters: &[
         Parameter::id("projectId", "list_projects").also(&["id", "project"]),
         Parameter::choice("status", &["open", "resolved", "ignored"], None),
+        Parameter::text("owner"),
         Parameter::page_size(50, 10),
         Parameter::cursor(),
     ],
@@ -36,15 +37,17 @@ pub(super) static TOOL: Tool = Tool {
 struct Input {
     project_id: ProjectId,
     status: Option<String>,
+    owner: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let after: Option<ClusterKey> = asked.after()?;
     let context = asked.context;
     let project = context.project(input.project_id).await?;
     let query = ClusterQuery {
         statuses: input.status.as_deref().and_then(ClusterStatus::parse).into_iter().collect(),
+        owner: input.owner,
         sort: ClusterSort::Id,
         after,
         ..ClusterQuery::default()

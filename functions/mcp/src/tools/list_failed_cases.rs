@@ -20,7 +20,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::{ExecutionLine, RunErrorLine};
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Characters of the line that stands for an error.
 const HEADLINE_CHARS: usize = 160;
@@ -83,7 +83,7 @@ struct Row {
     headline: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     match (input.run_id, input.project_id) {
         (Some(run), project) => of_run(&asked, run, project).await,
@@ -92,7 +92,7 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
     }
 }
 
-async fn of_project(asked: &Asked<'_>, project: ProjectId) -> Result<Answer, ToolError> {
+async fn of_project(asked: &ToolCall<'_>, project: ProjectId) -> Result<Answer, ToolError> {
     let before: Option<i64> = asked.after()?;
     let access = asked.context.project(project).await?;
     let found = executions::failing(&asked.context.query, access, before, asked.page_size()).await?;
@@ -103,7 +103,7 @@ async fn of_project(asked: &Asked<'_>, project: ProjectId) -> Result<Answer, Too
 }
 
 /// The failures of a run, which is of `project` when that is given.
-async fn of_run(asked: &Asked<'_>, run: RunId, project: Option<ProjectId>) -> Result<Answer, ToolError> {
+async fn of_run(asked: &ToolCall<'_>, run: RunId, project: Option<ProjectId>) -> Result<Answer, ToolError> {
     let after: Option<ExecutionKey> = asked.after()?;
     let context = asked.context;
     if let Some(project) = project {
@@ -135,7 +135,7 @@ async fn of_run(asked: &Asked<'_>, run: RunId, project: Option<ProjectId>) -> Re
 
 /// The causes of some failures, by cluster.
 async fn causes(
-    asked: &Asked<'_>,
+    asked: &ToolCall<'_>,
     project: Authorized<ProjectId>,
     failures: impl Iterator<Item = &ExecutionItem>,
 ) -> Result<HashMap<i64, String>, ToolError> {

@@ -10,7 +10,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_flaky_tests",
@@ -60,7 +60,7 @@ struct Row {
     url: String,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let after: Option<(i64, i64)> = asked.after()?;
     let context = asked.context;

@@ -5,7 +5,7 @@ use callboard_auth::routes::Roles;
 use callboard_domain::annotations::LinkTarget;
 use callboard_domain::ids::{ExecutionId, RunId, TestCaseId};
 use callboard_query::links::{self, Hook, Link};
-use callboard_query::{Entity, executions};
+use callboard_query::{Entity, executions, scm};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::Page;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Links of one answer.
 const MOST: usize = 100;
@@ -60,7 +60,7 @@ struct Row {
     status_text: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let Input { entity_type, entity_id } = asked.input()?;
     let context = asked.context;
     let (target, project) = match LinkTarget::read(&entity_type) {
@@ -75,7 +75,8 @@ async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
         _ => (LinkTarget::Run, context.run(RunId(entity_id)).await?),
     };
     let hook = Hook { target, id: entity_id };
-    let found = links::list(&context.query, project, hook, None, MOST).await?;
+    let mut found = links::list(&context.query, project, hook, None, MOST).await?;
+    scm::add_states(&context.query, project, &mut found.items, context.state.now()).await?;
     let row = |link: Link| Row {
         link_id: link.id,
         url: link.url,

@@ -12,7 +12,7 @@ use crate::clean::shortened;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 /// Characters of a sample error.
 const SAMPLE_CHARS: usize = 300;
@@ -27,6 +27,7 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[
         Parameter::choice("status", &["open", "resolved", "ignored"], Some("open")),
+        Parameter::text("owner"),
         Parameter::page_size(50, 10),
         Parameter::cursor(),
     ],
@@ -54,12 +55,13 @@ struct Row {
     url: String,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let status: String = asked.argument("status")?;
     let after: Option<ClusterKey> = asked.after()?;
     let context = asked.context;
     let query = ClusterQuery {
         statuses: ClusterStatus::parse(&status).into_iter().collect(),
+        owner: asked.argument("owner")?,
         sort: ClusterSort::Occurrences,
         after,
         ..ClusterQuery::default()

@@ -13,7 +13,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::short_commit;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_projects",
@@ -60,7 +60,7 @@ struct LatestRun {
     commit: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let after: Option<ProjectKey> = asked.after()?;
     let context = asked.context;
     let all = projects::ProjectFilters::default();

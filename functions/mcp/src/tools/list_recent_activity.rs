@@ -11,7 +11,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::RunLine;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 pub(super) static TOOL: Tool = Tool {
     name: "list_recent_activity",
@@ -34,7 +34,7 @@ struct Row {
     project_name: String,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let after: Option<RunKey> = asked.after()?;
     let context = asked.context;
     let query = RunQuery { after, ..RunQuery::default() };

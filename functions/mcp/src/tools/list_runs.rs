@@ -11,7 +11,7 @@ use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
 use crate::shapes::RunLine;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 const STATUSES: [&str; 8] = {
     let mut words = [""; 8];
@@ -52,7 +52,7 @@ struct Input {
     status: Option<String>,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let after: Option<RunKey> = asked.after()?;
     let context = asked.context;

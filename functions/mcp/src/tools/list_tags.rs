@@ -10,7 +10,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 /// Tags of one answer. Hardly any installation has more, so that there are
 /// further ones is told by a cursor, and not in the list of tools.
@@ -37,7 +37,7 @@ struct Row {
     color: &'static str,
 }
 
-async fn list(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn list(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let after: Option<TagKey> = asked.after()?;
     let found = tags::list(&asked.context.query, None, after, MOST).await?;
     asked.page(found.map(|Tag { id, text, color, .. }| Row { tag_id: id, text, color }))

@@ -15,7 +15,7 @@ use crate::diagnosis::Fix;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// How long a call waits for the answer.
 const PATIENCE: Duration = Duration::from_secs(18);
@@ -65,7 +65,7 @@ struct Output {
     retry_after_seconds: Option<u32>,
 }
 
-async fn run(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn run(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let project = context.cluster(input.cluster_id).await?;

@@ -12,7 +12,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 /// Most of each kind.
 const LISTED: usize = 5;
@@ -104,7 +104,7 @@ impl From<FoundCase> for Case {
     }
 }
 
-async fn find(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn find(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let query: String = asked.argument("query")?;
     let context = asked.context;
     let kinds = [Kind::Projects, Kind::Runs, Kind::Cases];

@@ -14,7 +14,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall};
 
 pub(super) static TOOL: Tool = Tool {
     name: "search_test_cases",
@@ -56,7 +56,7 @@ struct Row {
     total_runs: i64,
 }
 
-async fn search(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn search(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let after: Option<CatalogueKey> = asked.after()?;
     let context = asked.context;

@@ -10,7 +10,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "set_cluster_base_commit",
@@ -45,7 +45,7 @@ struct Output {
     base_commit: Option<String>,
 }
 
-async fn set(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn set(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let input: Input = asked.input()?;
     let context = asked.context;
     let access = context.cluster(input.cluster_id).await?;

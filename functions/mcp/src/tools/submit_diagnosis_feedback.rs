@@ -13,7 +13,7 @@ use crate::budget::Sections;
 use crate::error::ToolError;
 use crate::outputs;
 use crate::parameter::Parameter;
-use crate::tool::{Answer, Asked, Group, Hints, Tool, answer};
+use crate::tool::{Answer, Group, Hints, Tool, ToolCall, answer};
 
 pub(super) static TOOL: Tool = Tool {
     name: "submit_diagnosis_feedback",
@@ -57,7 +57,7 @@ struct Output {
     note: Option<String>,
 }
 
-async fn rate(asked: Asked<'_>) -> Result<Answer, ToolError> {
+async fn rate(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let Input { diagnosis_id, cluster_id, feedback, note } = asked.input()?;
     let (project, id) = subject(&asked, diagnosis_id, cluster_id).await?;
     let vote = match feedback.as_str() {
@@ -79,7 +79,7 @@ async fn rate(asked: Asked<'_>) -> Result<Answer, ToolError> {
 
 /// The diagnosis that is rated, with its project.
 async fn subject(
-    asked: &Asked<'_>,
+    asked: &ToolCall<'_>,
     diagnosis: Option<DiagnosisId>,
     cluster: Option<ClusterId>,
 ) -> Result<(Authorized<ProjectId>, DiagnosisId), ToolError> {

@@ -209,6 +209,12 @@ routes! {
     CommitDiff => get("/api/projects/{id}/commits/{sha}/diff").in_project();
     /// Commits before a failure cluster, and which of them may have caused it.
     ClusterCommits => get("/api/failure-clusters/{id}/commits").of(Entity::Cluster);
+    /// Branches of a failure cluster with their open requests.
+    ClusterBranches => get("/api/failure-clusters/{id}/branches").of(Entity::Cluster);
+    /// Which commit turned a test of a run red, as far as it is known.
+    RunCulprit => get("/api/test-runs/{id}/culprit").of(Entity::Run);
+    /// Searches the commit that turned a test of a run red.
+    FindCulprit => post("/api/test-runs/{id}/culprit").reporting().of(Entity::Run);
     /// Tests whether a project's repository can be read.
     TestRepository => post("/api/projects/{id}/repository/test").administrator().in_project().changes_nothing();
     /// Whether the runs of a project comment on requests and set statuses.

@@ -280,7 +280,7 @@ fn a_test_that_passes_again_because_its_serial_group_is_retried_is_not_flaky() {
     let decision = decide(both.clone());
     assert_eq!((decision.status, decision.flaky, decision.repetitions), (Passed, false, 1));
     assert_eq!(decide(both.into_iter().rev()), decision);
-    // A failure is followed first: another repetition passed at once.
+    // A failure is followed first: another repetition passed on the first attempt.
     let repeated = [attempt(0, Passed).at(1), attempt(0, Failed).at(2), attempt(1, Passed).at(3)];
     assert!(decide(repeated).flaky);
 }

@@ -420,7 +420,7 @@ fn awaited_part(part: &Segments<'_>) -> Option<String> {
 }
 
 /// What a call without an element took too long over, as its log says: an
-/// event, an address, a request. Polling has no log and says it at once.
+/// event, an address, a request. Polling has no log and says it immediately.
 fn awaited(part: &Segments<'_>) -> Option<String> {
     let waited_for = |line: &str| {
         let (_, what) = line.split_once("waiting for ")?;

@@ -119,7 +119,7 @@ pub struct FeedbackFacts {
     pub gate: Option<GateVerdict>,
     /// Whether something is known that the run is compared with.
     pub is_compared: bool,
-    /// Most of it failed at once.
+    /// Most of it failed at the same time.
     pub is_mass_failure: bool,
     /// New failures.
     pub new_failures: (Vec<NewFailure>, i64),

@@ -110,7 +110,7 @@ impl RunFields {
     /// know stay behind.
     ///
     /// # Errors
-    /// [`FieldError`] for missing required fields (all of them at once), an
+    /// [`FieldError`] for missing required fields (all of them together), an
     /// impossible start time, project name or shard.
     pub fn parse(body: &mut Map<String, Value>, need: Need) -> Result<(Self, Warnings), FieldError> {
         let missing: Vec<&'static str> =

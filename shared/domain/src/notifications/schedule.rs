@@ -1,4 +1,4 @@
-//! When the messages of a subscription are sent: at once, as a digest at a time
+//! When the messages of a subscription are sent: immediately, as a digest at a time
 //! of day, and never in quiet hours. Times of day are those of a time zone, so
 //! that a digest keeps its hour when daylight saving begins or ends.
 
@@ -188,17 +188,17 @@ impl QuietHours {
 pub struct Schedule {
     /// Zone of the times below.
     pub zone: TimeZone,
-    /// Messages are put together; `None` sends each at once.
+    /// Messages are put together; `None` sends each immediately.
     pub digest: Option<Digest>,
     /// Hours in which nothing is sent.
     pub quiet: Option<QuietHours>,
 }
 
 impl Schedule {
-    /// Each message at once.
+    /// Each message immediately.
     pub const AT_ONCE: Self = Self { zone: TimeZone::UTC, digest: None, quiet: None };
 
-    /// When a message of now is sent; `None` for at once. A digest that falls into quiet hours is sent when they end.
+    /// When a message of now is sent; `None` for immediately. A digest that falls into quiet hours is sent when they end.
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let planned = self.digest.map(|digest| self.next(now, digest.at, digest.day));

@@ -12,7 +12,9 @@
 //! Lives here: pure functions on what is read elsewhere. All of it is a
 //! heuristic: it orders, and says why; it proves nothing.
 
+mod bisect;
 mod clues;
+mod culprit;
 mod imports;
 mod patch;
 mod posterior;
@@ -22,7 +24,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+pub use bisect::{BisectedTest, bisect_command};
 pub use clues::Clues;
+pub use culprit::{Culprit, NextRun, locate, reds_needed};
 pub use imports::imported_files;
 pub use posterior::Observation;
 pub use score::{Reason, ReasonKind};

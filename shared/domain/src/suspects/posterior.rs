@@ -30,14 +30,25 @@ pub(super) fn probabilities(
     order: &BTreeMap<&str, usize>,
     observations: &[Observation],
 ) -> Vec<f64> {
+    let priors: Vec<f64> = scores.iter().map(|score| score / TEMPERATURE).collect();
+    weighted(&priors, order, observations)
+}
+
+/// The probability of each commit from the logarithms of what is proportional to
+/// its prior, times how well the observations fit.
+pub(super) fn weighted(
+    priors: &[f64],
+    order: &BTreeMap<&str, usize>,
+    observations: &[Observation],
+) -> Vec<f64> {
     let seen: Vec<(usize, &Observation)> =
         observations.iter().filter_map(|seen| Some((*order.get(seen.sha.as_str())?, seen))).collect();
-    let logarithms: Vec<f64> = scores
+    let logarithms: Vec<f64> = priors
         .iter()
         .enumerate()
-        .map(|(culprit, score)| {
+        .map(|(culprit, prior)| {
             let fits = seen.iter().map(|(place, seen)| likelihood(seen, *place <= culprit).ln());
-            score / TEMPERATURE + fits.sum::<f64>()
+            prior + fits.sum::<f64>()
         })
         .collect();
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -47,7 +58,7 @@ pub(super) fn probabilities(
 }
 
 /// How probable an outcome is on a commit that has what broke the test, or not.
-fn likelihood(seen: &Observation, is_broken: bool) -> f64 {
+pub(super) fn likelihood(seen: &Observation, is_broken: bool) -> f64 {
     let chance = seen.flake_rate.clamp(CHANCE_FAILURE.0, CHANCE_FAILURE.1);
     match (is_broken, seen.has_failed) {
         (true, true) => 1.0 - PASS_WHILE_BROKEN,

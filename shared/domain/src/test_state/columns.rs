@@ -26,7 +26,7 @@ pub struct StateColumns {
     /// Outcome code of the newest execution.
     pub last_outcome: i64,
     /// Packed: identities of the newest outcomes, outcomes by browser project,
-    /// time lost by those that did not pass at once.
+    /// time lost by those that did not pass on the first attempt.
     pub by_browser: Vec<u8>,
     /// Start of the run of the newest pass, epoch milliseconds.
     pub last_passed_at: Option<i64>,

@@ -50,7 +50,7 @@ pub struct Observation {
     /// Wasted time in milliseconds.
     pub wasted_ms: i64,
     /// Time its other attempts took, in milliseconds; counts when it did not
-    /// pass at once.
+    /// pass on the first attempt.
     pub lost_ms: i64,
     /// Its run is flagged as a mass failure, which says nothing about the test.
     pub mass_failure: bool,

@@ -37,7 +37,7 @@ pub struct RecentOutcome {
     /// Duration in milliseconds; `None` once it is too old.
     pub duration_ms: Option<i64>,
     /// Time lost on its other attempts in milliseconds; `None` when it passed
-    /// at once.
+    /// on the first attempt.
     pub lost_ms: Option<i64>,
 }
 

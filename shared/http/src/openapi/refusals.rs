@@ -164,7 +164,7 @@ fn access(route: &Route, add: &mut impl FnMut(u16, &[&str])) {
     if let Access::Roles(roles) | Access::RolesOrRunToken(roles) | Access::BodyTokenOrRoles(roles) =
         route.access
     {
-        // Two keys at once; and wrong keys are counted.
+        // Two keys at the same time; and wrong keys are counted.
         add(400, &["invalid_header"]);
         add(401, &[]);
         add(403, &["key_scope_denied"]);

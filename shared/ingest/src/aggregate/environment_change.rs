@@ -1,5 +1,5 @@
 //! A run that was told to have run in another environment. Its row and its
-//! share of the project's days move at once; a job brings its executions
+//! share of the project's days move immediately; a job brings its executions
 //! along, with what they count for, in batches. An execution says by its lane
 //! where it is counted, so whoever changes or removes one that has not moved
 //! yet finds its numbers where they are.

@@ -1,6 +1,6 @@
 //! Changed executions on their way into the database: compared with what came
 //! before and written. What is new is counted later, what changes something
-//! that is counted at once.
+//! that is counted immediately.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -25,7 +25,7 @@ pub struct Swept {
     pub ended: usize,
 }
 
-/// Ends runs that nobody feeds any more. Several at once do no harm: each run
+/// Ends runs that nobody feeds any more. Several at the same time do no harm: each run
 /// is judged while it is locked.
 ///
 /// # Errors

@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Context, QueryError, Result};
 
-/// Traces that are compared at once.
+/// Traces that are compared at the same time.
 const BATCH: usize = 16;
 
 /// Traces of a run whose parts have not been looked at.

@@ -1,4 +1,4 @@
-//! The test cases of a batch on their way to its writer: all of them at once, or
+//! The test cases of a batch on their way to its writer: all of them together, or
 //! part by part from the file in which a large body lies.
 
 use std::collections::{HashMap, VecDeque};

@@ -43,7 +43,7 @@ const BACKPRESSURE_THRESHOLD: usize = 256;
 /// Most bytes of a request that is one message to PostgreSQL.
 const MESSAGE_BYTES: usize = 7_000;
 
-/// Applies staged requests of a run soon; at once when too many of them wait. Errors
+/// Applies staged requests of a run soon; immediately when too many of them wait. Errors
 /// are logged: the requests stay staged, and another process applies them.
 pub(crate) async fn apply_soon(ctx: &Context, project: ProjectId, run: RunId) {
     if ctx.write_coalescer.0.at_once || schedule_apply(ctx, project, run) {

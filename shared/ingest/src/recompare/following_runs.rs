@@ -93,7 +93,7 @@ pub async fn queue_behind(
     Ok(())
 }
 
-/// Compares the runs behind a place again, those of the same lane at once, those
+/// Compares the runs behind a place again, those of the same lane together, those
 /// of others some at a time. `None` when all are.
 ///
 /// # Errors

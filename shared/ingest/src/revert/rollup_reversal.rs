@@ -27,7 +27,7 @@ use crate::transaction::run_transaction::contribution;
 
 /// Hides runs of a project for a deletion: from now on nobody finds them and
 /// nothing can be sent to them. With `takes_back` their own share of the
-/// project's days goes at once, that of their rows with them ([`uncount`]);
+/// project's days goes immediately, that of their rows with them ([`uncount`]);
 /// otherwise how they ended is stored.
 /// `rows` says whether their rows are kept for a restore.
 /// Runs that are gone already are left out; answers how many were hidden.

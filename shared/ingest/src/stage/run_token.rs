@@ -99,7 +99,7 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    /// Of somebody who was seen at once to be a client of a run that goes on.
+    /// Of somebody who was seen immediately to be a client of a run that goes on.
     pub(crate) const fn of(admitted: Admitted) -> Self {
         let Admitted { project, slot, inserted } = admitted;
         Self { project, slot, goes_on: true, inserted }

@@ -14,7 +14,8 @@ use super::source_control::SourceControl;
 use super::transport::{Transport, or_gone, or_missing};
 use super::types::{
     ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
-    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
+    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState, Ticket,
+    TicketKind, date,
 };
 
 /// Files of one page of changes.
@@ -144,6 +145,23 @@ struct Links {
 #[derive(Deserialize)]
 struct Link {
     href: String,
+}
+
+/// An issue or pull request.
+#[derive(Deserialize)]
+struct Listed {
+    title: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+}
+
+impl From<Listed> for Ticket {
+    fn from(found: Listed) -> Self {
+        // Requests are written in capitals; an issue on hold is still to be done.
+        let is_open = matches!(found.state.as_str(), "OPEN" | "new" | "open" | "on hold");
+        Self { state: RequestState::new(is_open, found.draft, found.state == "MERGED"), title: found.title }
+    }
 }
 
 /// One end of a pull request; the repository is missing once it was deleted.
@@ -343,6 +361,11 @@ impl SourceControl for Bitbucket {
                 ];
                 self.0.list_of("/pullrequests", &parameters, etag).await?
             }
+            RequestQuery::Open => {
+                let parameters =
+                    [("state", "OPEN"), ("sort", "-updated_on"), ("pagelen", RequestQuery::OPEN_LIMIT)];
+                self.0.list_of("/pullrequests", &parameters, etag).await?
+            }
         };
         Ok(found.map(|page| page.values.into_iter().map(ChangeRequest::from).collect()))
     }
@@ -390,6 +413,12 @@ impl SourceControl for Bitbucket {
             Ok(_) => Ok(()),
             Err(error) => Err(self.0.explained(error, || format!("commit {sha}")).await),
         }
+    }
+
+    async fn ticket(&self, kind: TicketKind, number: u64) -> Result<Option<Ticket>, ScmError> {
+        let list = if kind == TicketKind::Issue { "issues" } else { "pullrequests" };
+        let found: Option<Listed> = self.0.json_or_missing(&format!("/{list}/{number}")).await?;
+        Ok(found.map(Ticket::from))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

@@ -9,14 +9,14 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ScmError;
-use super::github_shapes::{IssueComment, ListedCommit, Pull, goes_on, status_body};
+use super::github_shapes::{Issue, IssueComment, ListedCommit, Pull, goes_on, status_body};
 use super::patch::{FilePatch, by_path};
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
 use super::transport::{Transport, or_gone, or_missing};
 use super::types::{
     ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
-    Fetched, FileStatus, RangeChanges, RepositoryInfo, RequestQuery,
+    Fetched, FileStatus, RangeChanges, RepositoryInfo, RequestQuery, Ticket, TicketKind,
 };
 
 /// Answered where a repository has no commits.
@@ -193,6 +193,12 @@ impl SourceControl for Gitea {
                 let is_from = |pull: &Pull| pull.head.branch == *branch && !pull.is_fork();
                 Ok(found.map(|pulls| pulls.into_iter().filter(is_from).map(ChangeRequest::from).collect()))
             }
+            RequestQuery::Open => {
+                let parameters =
+                    [("state", "open"), ("sort", "recentupdate"), ("limit", RequestQuery::OPEN_LIMIT)];
+                let found: Fetched<Vec<Pull>> = self.0.list_of("/pulls", &parameters, etag).await?;
+                Ok(found.map(|pulls| pulls.into_iter().map(ChangeRequest::from).collect()))
+            }
         }
     }
 
@@ -221,6 +227,12 @@ impl SourceControl for Gitea {
             Ok(_) => Ok(()),
             Err(error) => Err(self.0.explained(error, || format!("commit {sha}")).await),
         }
+    }
+
+    async fn ticket(&self, _kind: TicketKind, number: u64) -> Result<Option<Ticket>, ScmError> {
+        // A request is an issue of the same number there.
+        let found: Option<Issue> = self.0.json_or_missing(&format!("/issues/{number}")).await?;
+        Ok(found.map(Ticket::from))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ScmError;
-use super::github_shapes::{IssueComment, ListedCommit, Pull, goes_on, status_body};
+use super::github_shapes::{Issue, IssueComment, ListedCommit, Pull, goes_on, status_body};
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
 use super::transport::{Transport, or_gone};
 use super::types::{
     ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
-    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery,
+    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery, Ticket, TicketKind,
 };
 
 /// Answered where a repository has no commits.
@@ -207,6 +207,15 @@ impl SourceControl for GitHub {
                 ];
                 self.0.list_of("/pulls", &parameters, etag).await?
             }
+            RequestQuery::Open => {
+                let parameters = [
+                    ("state", "open"),
+                    ("sort", "updated"),
+                    ("direction", "desc"),
+                    ("per_page", RequestQuery::OPEN_LIMIT),
+                ];
+                self.0.list_of("/pulls", &parameters, etag).await?
+            }
         };
         Ok(found.map(|pulls| pulls.into_iter().map(ChangeRequest::from).collect()))
     }
@@ -244,6 +253,12 @@ impl SourceControl for GitHub {
             Ok(_) => Ok(()),
             Err(error) => Err(self.explained(error, || format!("commit {sha}")).await),
         }
+    }
+
+    async fn ticket(&self, _kind: TicketKind, number: u64) -> Result<Option<Ticket>, ScmError> {
+        // A request is an issue of the same number there.
+        let found: Option<Issue> = self.0.json_or_missing(&format!("/issues/{number}")).await?;
+        Ok(found.map(Ticket::from))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::transport::Reply;
-use super::types::{ChangeRequest, Comment, Commit, CommitStatus, RequestState, date};
+use super::types::{ChangeRequest, Comment, Commit, CommitStatus, RequestState, Ticket, date};
 
 /// A commit; `F` is a file that it changed.
 #[derive(Deserialize)]
@@ -103,6 +103,34 @@ impl From<Pull> for ChangeRequest {
             author: pull.user.map(|user| user.login).unwrap_or_default(),
             branch: pull.head.branch,
         }
+    }
+}
+
+/// An issue, and what a request says as one.
+#[derive(Deserialize)]
+pub(super) struct Issue {
+    title: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+    pull_request: Option<IssueRequest>,
+}
+
+#[derive(Deserialize)]
+struct IssueRequest {
+    merged_at: Option<String>,
+    #[serde(default)]
+    merged: bool,
+    #[serde(default)]
+    draft: bool,
+}
+
+impl From<Issue> for Ticket {
+    fn from(issue: Issue) -> Self {
+        let request = issue.pull_request.as_ref();
+        let is_merged = request.is_some_and(|request| request.merged || request.merged_at.is_some());
+        let is_draft = issue.draft || request.is_some_and(|request| request.draft);
+        Self { state: RequestState::new(issue.state == "open", is_draft, is_merged), title: issue.title }
     }
 }
 

@@ -13,7 +13,7 @@ use super::source_control::SourceControl;
 use super::transport::{Reply, Transport, or_gone, or_missing};
 use super::types::{
     ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
-    Fetched, FileStatus, RangeChanges, RepositoryInfo, RequestQuery, RequestState, date,
+    Fetched, FileStatus, RangeChanges, RepositoryInfo, RequestQuery, RequestState, Ticket, TicketKind, date,
 };
 
 /// Files of one page of a diff.
@@ -109,6 +109,22 @@ struct Note {
 impl From<Note> for Comment {
     fn from(note: Note) -> Self {
         Self { id: note.id.to_string(), url: None }
+    }
+}
+
+/// An issue or merge request.
+#[derive(Deserialize)]
+struct Listed {
+    title: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+}
+
+impl From<Listed> for Ticket {
+    fn from(found: Listed) -> Self {
+        let is_open = matches!(found.state.as_str(), "opened" | "locked");
+        Self { state: RequestState::new(is_open, found.draft, found.state == "merged"), title: found.title }
     }
 }
 
@@ -250,6 +266,15 @@ impl SourceControl for GitLab {
                 ];
                 self.0.list_of("/merge_requests", &parameters, etag).await?
             }
+            RequestQuery::Open => {
+                let parameters = [
+                    ("state", "opened"),
+                    ("order_by", "updated_at"),
+                    ("sort", "desc"),
+                    ("per_page", RequestQuery::OPEN_LIMIT),
+                ];
+                self.0.list_of("/merge_requests", &parameters, etag).await?
+            }
         };
         Ok(found.map(|requests| requests.into_iter().map(ChangeRequest::from).collect()))
     }
@@ -295,6 +320,12 @@ impl SourceControl for GitLab {
             Ok(_) => Ok(()),
             Err(error) => Err(self.0.explained(error, || format!("commit {sha}")).await),
         }
+    }
+
+    async fn ticket(&self, kind: TicketKind, number: u64) -> Result<Option<Ticket>, ScmError> {
+        let list = if kind == TicketKind::Issue { "issues" } else { "merge_requests" };
+        let found: Option<Listed> = self.0.json_or_missing(&format!("/{list}/{number}")).await?;
+        Ok(found.map(Ticket::from))
     }
 
     async fn check(&self) -> Result<RepositoryInfo, ScmError> {

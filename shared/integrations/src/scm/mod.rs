@@ -31,7 +31,8 @@ pub use repository::{InvalidRepository, Provider, Repository};
 pub use source_control::SourceControl;
 pub use types::{
     ChangeRequest, ChangedFile, Comment, Commit, CommitChanges, CommitPage, CommitQuery, CommitStatus,
-    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState,
+    Fetched, FileStatus, PageToken, RangeChanges, RepositoryInfo, RequestQuery, RequestState, Ticket,
+    TicketKind,
 };
 
 use bitbucket::Bitbucket;

@@ -5,6 +5,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::types::TicketKind;
+
 /// What stays as it is in a segment of a path: RFC 3986 calls it unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -66,6 +68,25 @@ impl Provider {
             Self::GitLab => format!("{url}/-/commit/{sha}"),
             Self::Bitbucket => format!("{url}/commits/{sha}"),
         }
+    }
+
+    /// The issue or request whose page an address is, in the repository at another
+    /// address.
+    #[must_use]
+    pub fn ticket_of(self, repository_url: &str, address: &str) -> Option<(TicketKind, u64)> {
+        let repository = page_of(repository_url);
+        let (start, rest) = address.split_at_checked(repository.len())?;
+        let rest = rest.strip_prefix('/').filter(|_| start.eq_ignore_ascii_case(repository))?;
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let (issues, requests) = match self {
+            Self::GitHub => ("issues/", "pull/"),
+            Self::Gitea => ("issues/", "pulls/"),
+            Self::GitLab => ("-/issues/", "-/merge_requests/"),
+            Self::Bitbucket => ("issues/", "pull-requests/"),
+        };
+        let number = |rest: &str| rest.split('/').next().unwrap_or_default().parse::<u64>().ok();
+        let issue = rest.strip_prefix(issues).and_then(number).map(|number| (TicketKind::Issue, number));
+        issue.or_else(|| Some((TicketKind::Request, rest.strip_prefix(requests).and_then(number)?)))
     }
 
     /// The page that compares two commits of the repository at an address.
@@ -241,6 +262,31 @@ fn encode_segments(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_of_issues_and_requests_are_known_in_the_own_repository_only() {
+        let of =
+            |provider: Provider, repository: &str, address: &str| provider.ticket_of(repository, address);
+        let (issue, request) = (TicketKind::Issue, TicketKind::Request);
+        let shop = "https://github.com/acme/shop";
+        assert_eq!(of(Provider::GitHub, shop, "https://github.com/Acme/shop/issues/8"), Some((issue, 8)));
+        let files = "https://github.com/acme/shop/pull/42/files?w=1#diff";
+        assert_eq!(of(Provider::GitHub, &format!("{shop}.git"), files), Some((request, 42)));
+        let merge = "https://code.acme.test/web/shop/-/merge_requests/7";
+        assert_eq!(of(Provider::GitLab, "https://code.acme.test/web/shop", merge), Some((request, 7)));
+        let pull = "https://codeberg.org/acme/shop/pulls/3";
+        assert_eq!(of(Provider::Gitea, "https://codeberg.org/acme/shop", pull), Some((request, 3)));
+        let cloud = "https://bitbucket.org/acme/shop";
+        assert_eq!(of(Provider::Bitbucket, cloud, &format!("{cloud}/pull-requests/5")), Some((request, 5)));
+        for other in [
+            "https://github.com/acme/shopping/issues/8",
+            "https://evil.test/acme/shop/issues/8",
+            "https://github.com/acme/shop/issues/new",
+            "ü",
+        ] {
+            assert_eq!(of(Provider::GitHub, shop, other), None, "{other}");
+        }
+    }
 
     fn api(address: &str, provider: Provider) -> Option<String> {
         Repository::from_address(address, provider).ok().map(|repository| repository.api().to_owned())

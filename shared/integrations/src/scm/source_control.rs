@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::error::ScmError;
 use super::types::{
     ChangeRequest, Comment, CommitChanges, CommitPage, CommitQuery, CommitStatus, Fetched, RangeChanges,
-    RepositoryInfo, RequestQuery,
+    RepositoryInfo, RequestQuery, Ticket, TicketKind,
 };
 
 /// Reads of one repository, comments on its requests, and statuses of its commits.
@@ -27,8 +27,8 @@ pub trait SourceControl: Send + Sync {
     /// file.
     async fn file_at(&self, sha: &str, path: &str) -> Result<Option<Vec<u8>>, ScmError>;
 
-    /// Pull or merge requests of a commit or branch, the one changed last first,
-    /// at most ten; none for a commit that the provider does not know. With
+    /// Pull or merge requests of a commit or branch, at most ten, or all open ones, at
+    /// most fifty, the one changed last first; none for a commit that the provider does not know. With
     /// `etag`, the answer may be [`Fetched::NotModified`].
     async fn change_requests(
         &self,
@@ -47,6 +47,9 @@ pub trait SourceControl: Send + Sync {
 
     /// Sets a status of a commit, given by its whole hash.
     async fn set_status(&self, sha: &str, status: &CommitStatus<'_>) -> Result<(), ScmError>;
+
+    /// An issue or request by its number; `None` when the repository has none.
+    async fn ticket(&self, kind: TicketKind, number: u64) -> Result<Option<Ticket>, ScmError>;
 
     /// Reads the description of the repository, which shows that host, token
     /// and repository are right.

@@ -168,6 +168,24 @@ impl Transport {
         }
     }
 
+    /// Reads something that may not be there.
+    ///
+    /// # Errors
+    /// As [`Transport::get`]; [`ScmError::Unreadable`].
+    pub(super) async fn json_or_missing<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Option<T>, ScmError> {
+        match self.json(path, &[]).await {
+            Ok(found) => Ok(Some(found)),
+            Err(ScmError::Failed { status, .. }) if status == StatusCode::GONE.as_u16() => Ok(None),
+            Err(error) => match self.explained(error, String::new).await {
+                ScmError::NotInRepository { .. } => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
     /// Whose repository it is.
     pub(super) fn owner(&self) -> &str {
         self.repository.path().split('/').next().unwrap_or_default()

@@ -197,11 +197,15 @@ pub enum RequestQuery {
     Commit(String),
     /// Those from this branch of the repository itself.
     Branch(String),
+    /// Those that are open.
+    Open,
 }
 
 impl RequestQuery {
     /// Newest requests that are listed.
     pub(super) const LIMIT: &'static str = "10";
+    /// Open ones that are listed.
+    pub(super) const OPEN_LIMIT: &'static str = "50";
 }
 
 /// Whether a request is still open.
@@ -247,6 +251,25 @@ pub struct ChangeRequest {
     pub branch: String,
     /// Whether that branch is in another repository.
     pub is_fork: bool,
+}
+
+/// What a number of the repository names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TicketKind {
+    /// An issue.
+    Issue,
+    /// A pull or merge request.
+    Request,
+}
+
+/// An issue or a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// Title.
+    pub title: String,
+    /// How it stands.
+    pub state: RequestState,
 }
 
 /// What a provider says about a repository.

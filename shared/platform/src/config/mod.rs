@@ -166,7 +166,7 @@ pub struct Config {
     pub sse_max_streams: usize,
     /// Where addresses may lead besides the open internet.
     pub egress_allow: Allowed,
-    /// Most bytes of an export that a function answers at once.
+    /// Most bytes of an export that a function sends in one response.
     pub max_export_bytes: u64,
     /// Most bytes of a request or an answer that the gateway in front lets through, when that is known.
     pub gateway_max_bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! The lines of a trace as they are written, of all formats at once: fields of
+//! The lines of a trace as they are written, of all formats together: fields of
 //! other formats are missing, fields of a surprising type too.
 
 use std::io::{BufRead, BufReader, Read};

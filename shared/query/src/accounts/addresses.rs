@@ -40,7 +40,7 @@ impl Unproven {
     /// Enqueues the mail with the link.
     ///
     /// # Errors
-    /// [`crate::QueryError::Store`] when the database refuses.
+    /// [`crate::QueryError::Store`].
     #[boxed]
     pub async fn ask_for_mail(self, store: &Store, visitor: &Visitor, now: Timestamp) -> Result<()> {
         let key = format!("user:{}:verify:{}", self.user, now.millis());
@@ -62,7 +62,7 @@ impl Unproven {
 /// # Errors
 /// [`AccountRefusal::InvalidOrExpiredToken`]; [`AccountRule::EmailTaken`]
 /// when another account has proven the address;
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn prove(store: &Store, text: &str, visitor: &Visitor, now: Timestamp) -> Result<()> {
     let Some((TokenKind::Verify, hash)) = token::read(text) else {

@@ -13,7 +13,7 @@ use crate::Result;
 /// Notes that `process`, which requires sign-in, is running.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn check_in(store: &Store, process: &str, now: Timestamp) -> Result<()> {
     let mut session = store.db().begin().await?;
@@ -21,10 +21,10 @@ pub async fn check_in(store: &Store, process: &str, now: Timestamp) -> Result<()
     Ok(session.commit().await?)
 }
 
-/// Notes that `process` stops, so that one without sign-in can take over at once.
+/// Notes that `process` stops, so that one without sign-in can take over immediately.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn check_out(store: &Store, process: &str) -> Result<()> {
     let mut session = store.db().begin().await?;
@@ -45,7 +45,7 @@ pub async fn sign_in_state(store: &Store, now: Timestamp) -> Result<SignInState>
 /// were given out meanwhile belong to nobody, and are revoked.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn close(store: &Store, now: Timestamp) -> Result<()> {
     let mut session = store.db().begin().await?;
@@ -56,7 +56,7 @@ pub async fn close(store: &Store, now: Timestamp) -> Result<()> {
 /// Becomes open again after the others have stopped.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 pub async fn reopen(store: &Store, now: Timestamp) -> Result<()> {
     enabling::deploy(store, false, now).await
 }

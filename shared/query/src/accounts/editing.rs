@@ -1,6 +1,6 @@
 //! Editing and deleting accounts. A change holds the account's row; whatever
 //! could take the last administrator away holds the rows of all
-//! administrators before it, so that of two such changes at once the second
+//! administrators before it, so that of two such changes at the same time the second
 //! one sees the first.
 
 use callboard_auth::{Authorized, Denied, Role};

@@ -33,7 +33,7 @@ const fn mode(auth_enabled: bool) -> &'static str {
 /// given out while nobody had to belong to nobody: they end with that time.
 ///
 /// # Errors
-/// [`QueryError::Store`] when the database refuses.
+/// [`QueryError::Store`].
 #[boxed]
 pub async fn deploy(store: &Store, auth_enabled: bool, now: Timestamp) -> Result<()> {
     let mut session = store.db().begin().await?;
@@ -62,7 +62,7 @@ pub async fn mode_differs(store: &Store, auth_enabled: bool) -> Result<bool, Sto
 /// Tells whether this call did it.
 ///
 /// # Errors
-/// [`QueryError::Store`] when the database refuses.
+/// [`QueryError::Store`].
 #[boxed]
 pub async fn begin(store: &Store, now: Timestamp) -> Result<bool> {
     if instance::has(store.db(), CLAIM).await? {
@@ -122,7 +122,7 @@ pub async fn is_locked_out(store: &Store) -> Result<bool> {
 /// # Errors
 /// [`QueryError::NotFound`] when there are accounts and none has the name;
 /// [`QueryError::Account`] for a name no account can have;
-/// [`QueryError::Store`] when the database refuses.
+/// [`QueryError::Store`].
 #[boxed]
 pub async fn grant_administrator(store: &Store, username: &str, now: Timestamp) -> Result<NewToken> {
     let mut session = store.db().begin().await?;

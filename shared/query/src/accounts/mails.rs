@@ -92,7 +92,7 @@ impl Notice {
 /// where the address itself changes.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 #[boxed]
 pub async fn notify(
     session: &mut Session,
@@ -111,7 +111,7 @@ pub async fn notify(
 /// whatever the address is; the worker finds out whose it is.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses,
+/// [`crate::QueryError::Store`],
 /// [`crate::QueryError::Sealing`] without randomness.
 #[boxed]
 pub async fn forgot(store: &Store, address: &str, visitor: &Visitor, now: Timestamp) -> Result<()> {
@@ -150,7 +150,7 @@ pub async fn recipient_of_reset(store: &Store, address: &str, now: Timestamp) ->
 /// of its purpose open nothing from here on.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses,
+/// [`crate::QueryError::Store`],
 /// [`crate::QueryError::Sealing`] without randomness.
 #[boxed]
 pub async fn mint(

@@ -84,7 +84,7 @@ impl Changing {
     /// Notes that the present password was not the account's.
     ///
     /// # Errors
-    /// [`crate::QueryError::Store`] when the database refuses.
+    /// [`crate::QueryError::Store`].
     #[boxed]
     pub async fn note_failed(&self, store: &Store, visitor: &Visitor, now: Timestamp) -> Result<()> {
         let mut session = store.db().begin().await?;
@@ -100,7 +100,7 @@ impl Changing {
     ///
     /// # Errors
     /// [`Denied::AuthenticationRequired`] when the account was changed
-    /// meanwhile, which ends its sessions; [`crate::QueryError::Store`] when the database refuses.
+    /// meanwhile, which ends its sessions; [`crate::QueryError::Store`].
     #[boxed]
     pub async fn store(
         self,
@@ -158,11 +158,11 @@ impl ResetToken {
     }
 
     /// Uses the token: the password is set and every session ends. Of any
-    /// number of uses at once one succeeds.
+    /// number of uses at the same time one succeeds.
     ///
     /// # Errors
     /// [`AccountRefusal::InvalidOrExpiredToken`];
-    /// [`crate::QueryError::Store`] when the database refuses.
+    /// [`crate::QueryError::Store`].
     #[boxed]
     pub async fn use_up(
         self,

@@ -23,7 +23,7 @@ use super::sign_in::{SignedIn, begin_session, by_subject, detail};
 use super::visitor::Visitor;
 use crate::{QueryError, Result};
 
-/// A person first seen twice at once makes one account: who loses the race
+/// A person first seen twice at the same time makes one account: who loses the race
 /// finds it at the next attempt.
 const ATTEMPTS: u32 = 3;
 

@@ -34,7 +34,7 @@ pub struct RefusedAccess<'r> {
 /// was asked for.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 pub async fn note(
     store: &Store,
     limits: &Limits,
@@ -61,7 +61,7 @@ pub async fn note(
 /// Notes that a change could not be made. `target` is what was to be changed.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 pub async fn note_change(
     store: &Store,
     limits: &Limits,

@@ -59,11 +59,11 @@ pub async fn is_needed(store: &Store) -> Result<bool> {
 }
 
 /// Makes the first administrator and signs them in. Of any number of callers
-/// at once exactly one succeeds.
+/// at the same time exactly one succeeds.
 ///
 /// # Errors
 /// [`AccountRefusal::SetupUnavailable`] once there is an account or somebody
-/// else was first; [`crate::QueryError::Store`] when the database refuses.
+/// else was first; [`crate::QueryError::Store`].
 #[boxed]
 pub async fn create(
     store: &Store,

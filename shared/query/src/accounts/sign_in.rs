@@ -36,7 +36,7 @@ pub struct SignedIn {
 /// nothing after it.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses,
+/// [`crate::QueryError::Store`],
 /// [`crate::QueryError::Sealing`] without randomness.
 #[boxed]
 pub async fn begin_session(
@@ -118,7 +118,7 @@ impl Candidate {
 ///
 /// # Errors
 /// [`AccountRefusal::InvalidCredentials`], the same for every reason;
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn finish(
     store: &Store,
@@ -166,7 +166,7 @@ pub async fn finish(
 /// Notes that a sign-in was not looked at because too many failed before it.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn note_limited(
     store: &Store,
@@ -185,7 +185,7 @@ pub async fn note_limited(
 /// Ends the session a request presented; without one nothing happens.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn sign_out(store: &Store, visitor: &Visitor, now: Timestamp) -> Result<()> {
     let Some(presented) = visitor.session else { return Ok(()) };

@@ -46,7 +46,7 @@ impl Visitor {
     /// Without somebody who is signed in, who acts is `subject` itself.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     #[boxed]
     pub async fn note(
         &self,

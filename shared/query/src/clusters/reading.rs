@@ -72,6 +72,8 @@ pub struct ClusterQuery {
     pub snoozed: Option<bool>,
     /// Only those seen at this moment or later.
     pub seen_from: Option<Timestamp>,
+    /// Only those for which a test of this owner failed.
+    pub owner: Option<String>,
     /// Words of the signature or title, the last of them as the beginning of one.
     pub text: Option<String>,
     /// Only these projects (on top of the scope).
@@ -98,6 +100,7 @@ impl ClusterQuery {
             }),
             snoozed: self.snoozed.map(|snoozed| (snoozed, now)),
             seen_from: self.seen_from,
+            owner: self.owner.clone(),
             words: self.text.as_deref().map(|text| words([text])).unwrap_or_default(),
         }
     }

@@ -37,7 +37,7 @@ const BATCH: i64 = 100;
 const MOST_FAILURES: i64 = 50;
 /// Tests of which a failure is read again, where each may have its own fingerprint now.
 const MOST_TESTS: usize = 20;
-/// Suggestions that are looked through at once.
+/// Suggestions that are looked through at the same time.
 const SUGGESTIONS: i64 = 200;
 
 /// Tells some fingerprints of older rules anew. Answers whether there may be

@@ -145,7 +145,7 @@ async fn hide_rest(store: &Store, id: DeletionId, now: Timestamp) -> Result<Adva
 /// attempt of the queue, when [`resume`] says so.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn note_failure(store: &Store, job: &DeleteTarget, message: &str, is_last: bool) -> Result<()> {
     let mut session = store.db().begin().await?;
@@ -169,7 +169,7 @@ pub async fn note_failure(store: &Store, job: &DeleteTarget, message: &str, is_l
 /// that was away for long must not leave anything behind. Answers how many.
 ///
 /// # Errors
-/// [`crate::QueryError::Store`] when the database refuses.
+/// [`crate::QueryError::Store`].
 #[boxed]
 pub async fn resume(store: &Store, now: Timestamp) -> Result<u64> {
     let mut session = store.db().begin().await?;

@@ -187,6 +187,7 @@ pub(super) fn test(test: &ExportedTest, is_first: bool) -> String {
         retry_attempts: retried(test.attempts.as_ref()),
         extra: json!({
             "executionId": item.id, "testCaseId": item.test_case_id, "expectedFailure": item.expected_failure,
+            "owner": item.owner,
         }),
     };
     let text = serde_json::to_string(&shown).unwrap_or_default();

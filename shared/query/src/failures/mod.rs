@@ -14,6 +14,7 @@ mod healing;
 mod pick;
 mod record;
 mod screenshots;
+mod streak;
 mod subject;
 mod trace;
 
@@ -27,6 +28,8 @@ pub use healing::{HealingEdit, HealingSource, LocatorHealing, LostLocator, Ranke
 pub use pick::{AssociatedBy, LocatorPick, locator_pick};
 pub use record::{FailureRecord, Recurrence, failure_record};
 pub use screenshots::{screenshot_bytes, screenshots};
+pub use streak::NoStreak;
+pub(crate) use streak::{Streak, streak};
 pub use trace::{
     Dom, DomSnapshot, NetworkBody, TraceNetwork, TraceStacks, TraceStatus, dom_snapshot, network_body,
     trace_network, trace_stacks, trace_tag,

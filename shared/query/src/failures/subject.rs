@@ -59,7 +59,7 @@ impl LastPass {
     }
 
     /// Source of the test as it was then. Clients send it with attempts that
-    /// fail: of one that passed at once there is mostly none, but an attempt that
+    /// fail: of one that passed on the first attempt there is mostly none, but an attempt that
     /// failed before it passed in the same run had the same source.
     pub(super) async fn test_source(&self, ctx: &Context) -> Result<Option<String>> {
         let own = self.evidence(ctx).await?.test_source.clone();

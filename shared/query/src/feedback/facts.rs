@@ -16,7 +16,7 @@ use callboard_store::{boxed, lanes};
 use crate::administration::AdministrationRule;
 use crate::comparison::each_step;
 use crate::failures::{Detail, explain};
-use crate::gates::{self, Asked};
+use crate::gates::{self, PolicyChoice};
 use crate::notifications::{ended_as, name_of, shown_name};
 use crate::projects::required;
 use crate::shapes::non_empty;
@@ -212,7 +212,7 @@ async fn explained(
 /// What the default gate of the project says; `None` without one.
 async fn gate(ctx: &Context, run: &RunRow) -> Result<Option<GateVerdict>> {
     let project = Authorized::of_job(run.project);
-    match gates::judge(ctx, None, project, run.id, Asked::Default).await {
+    match gates::judge(ctx, None, project, run.id, PolicyChoice::Default).await {
         Ok(result) => Ok(Some(GateVerdict {
             name: result.policy_name.unwrap_or_default(),
             passed: result.passed,

@@ -2,7 +2,7 @@
 //! and, in `classification`, why those are flaky that are.
 //!
 //! Everything is a function of rows, so a late shard or a repeated job gives
-//! the same as if all had come at once.
+//! the same as if all had come at the same time.
 
 use callboard_domain::flakiness;
 use callboard_domain::ids::{ProjectId, RunId};

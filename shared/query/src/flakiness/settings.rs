@@ -1,7 +1,7 @@
 //! What is set about judging tests. What holds for a project: what it sets,
 //! else what is set for the installation, else the default.
 //!
-//! Lists and proposals follow a change at once. Runs that have ended keep what
+//! Lists and proposals follow a change immediately. Runs that have ended keep what
 //! they were judged by until something of them changes.
 
 use std::collections::HashMap;

@@ -24,8 +24,8 @@ pub use channels::{
 pub use deliveries::{
     Begun, Delivery, Outcome, SendNotification, begin, deliveries, finish, purge_deliveries, retry, send_test,
 };
-pub(crate) use message::{ended_as, name_of, shown_name};
 pub use inbox::{InboxItem, MOST_UNREAD, Unread, bell, inbox, mark_read, mark_read_up_to, unread};
+pub(crate) use message::{ended_as, name_of, shown_name};
 pub(crate) use subscriber::queue_deliveries;
 pub use subscriptions::{
     QuietHoursShape, Subscription, SubscriptionEdit, Watched, create_subscription, delete_subscription,

@@ -30,7 +30,7 @@ pub(super) const fn ages_of(files: &FileRules, kind: FileKind) -> Ages {
 /// kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EvidenceEnds {
-    /// Of tests that passed at once or did not run.
+    /// Of tests that passed on the first attempt or did not run.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub passed: Option<Timestamp>,
     /// Of flaky tests.

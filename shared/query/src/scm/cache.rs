@@ -29,6 +29,8 @@ impl Freshness {
     pub(super) const PAGE: Self = Self { fresh_ms: DAY_MS, kept_ms: DAY_MS };
     /// What is named by whole hashes stays as it is.
     pub(super) const COMMIT: Self = Self { fresh_ms: 30 * DAY_MS, kept_ms: 30 * DAY_MS };
+    /// How an issue stands changes by the hour, and is better known late than not.
+    pub(super) const TICKET: Self = Self { fresh_ms: 5 * MINUTE_MS, kept_ms: 30 * DAY_MS };
 
     /// What was made of such answers, and better made again of newer ones.
     pub(super) const DAY: Self = Self { fresh_ms: DAY_MS, kept_ms: 30 * DAY_MS };
@@ -92,6 +94,11 @@ impl<T: Serialize + DeserializeOwned> Entry<T> {
     /// The stored answer, while nobody has to ask again.
     pub(super) fn take_fresh(&mut self) -> Option<T> {
         self.stored.take_if(|stored| stored.is_fresh).map(|stored| stored.value)
+    }
+
+    /// Whether the stored answer is fresh and fulfils a condition.
+    pub(super) fn is_fresh_and(&self, condition: impl Fn(&T) -> bool) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.is_fresh && condition(&stored.value))
     }
 
     /// The stored answer, however old.

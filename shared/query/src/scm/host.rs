@@ -52,6 +52,7 @@ fn provider_of(host: &str, stored: Option<&str>) -> Option<Provider> {
     Provider::of_cloud_host(host).or_else(|| Provider::parse(stored?))
 }
 
+/// Address and repository that the settings of a project name.
 pub(super) fn repository(settings: &RepositorySettings) -> Result<(String, Repository), NotConfigured> {
     let url = settings.url.clone().ok_or(NotConfigured::Repository)?;
     let host = Url::parse(&url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
@@ -59,6 +60,11 @@ pub(super) fn repository(settings: &RepositorySettings) -> Result<(String, Repos
     let provider = provider.ok_or(NotConfigured::Provider { host })?;
     let repository = Repository::from_address(&url, provider)?;
     Ok((url, repository))
+}
+
+/// What stands for a repository in the keys of stored answers.
+pub(super) fn repository_key(provider: Provider, url: &str) -> String {
+    format!("{} {url}", provider.as_str())
 }
 
 impl Host {
@@ -94,7 +100,7 @@ impl Host {
 
     /// The key under which an answer of this repository is stored.
     pub(crate) fn key(&self, kind: &str, question: &impl serde::Serialize) -> crate::Result<String> {
-        key(kind, &format!("{} {}", self.provider.as_str(), self.url), question)
+        key(kind, &repository_key(self.provider, &self.url), question)
     }
 
     /// Asks the code host, unless it said before that it will not answer yet.

@@ -7,9 +7,11 @@
 //! a whole hash does not change.
 
 mod access;
+mod branches;
 mod cache;
 mod commits;
 mod connection;
+mod culprit;
 mod diff;
 pub(crate) mod editing;
 mod error;
@@ -21,14 +23,20 @@ mod range;
 mod requests;
 mod since_green;
 mod suspects;
+mod tickets;
 
 pub use access::Access;
+pub use branches::{ClusterBranch, cluster_branches};
 pub use callboard_integrations::scm::{
     FileStatus, InvalidRepository, PageToken, Provider, Repository, RequestState, ScmError, is_branch, is_sha,
 };
 pub(crate) use commits::is_whole_sha;
 pub use commits::{Aggregate, CommitList, CommitsParams, RepositoryCommit, commits};
 pub use connection::{ConnectionTest, test_connection};
+pub use culprit::{
+    CulpritRange, CulpritSearch, CulpritState, CulpritSuspect, FindCulprit, NextCommit, culprit,
+    find_culprit, request_culprit,
+};
 pub use diff::{DiffFile, DiffPage, DiffParams, commit_diff};
 pub use error::{NotConfigured, SourceControlError};
 pub(crate) use files::texts_at;
@@ -43,3 +51,4 @@ pub use suspects::{
     ClusterRange, ClusterSuspects, SuspectCommitItem, SuspectFileItem, SuspectReason, SuspectsOf,
     stored_suspects, suspects,
 };
+pub use tickets::{TicketState, add_states, refresh_tickets, stored_tickets};

@@ -129,7 +129,8 @@ pub async fn request_of(
     Ok(None)
 }
 
-async fn listed(
+/// Requests that a question finds, stored for a minute.
+pub(super) async fn listed(
     ctx: &Context,
     host: &Host,
     query: &RequestQuery,

@@ -61,7 +61,7 @@ pub struct SuspectReason {
 }
 
 impl SuspectReason {
-    fn new(path: &str, reason: &Reason) -> Self {
+    pub(super) fn new(path: &str, reason: &Reason) -> Self {
         Self { path: path.to_owned(), text: reason.to_string() }
     }
 }
@@ -295,7 +295,7 @@ async fn newest_clues(
 
 /// Adds what the imports of the test import. Without them the ranking is only a
 /// little worse.
-async fn follow_imports(
+pub(super) async fn follow_imports(
     ctx: &Context,
     host: &Host,
     clues: &mut Clues,

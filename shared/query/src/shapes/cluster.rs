@@ -213,6 +213,8 @@ pub struct ClusterTestCase {
     pub title: String,
     /// File.
     pub file_path: String,
+    /// Owner of the test.
+    pub owner: Option<String>,
     /// Its executions in which an attempt failed so.
     pub occurrences: i64,
     /// Start of the first run in which it did.
@@ -231,6 +233,7 @@ impl ClusterTestCase {
             test_case_id: test.test_case.get(),
             title: test.title,
             file_path: test.file_path,
+            owner: test.owner,
             occurrences: test.occurrences,
             first_seen_at: test.first_at,
             last_seen_at: test.last_at,

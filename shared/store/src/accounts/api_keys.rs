@@ -122,7 +122,7 @@ fn read(row: &Row) -> Result<KeyListed> {
 /// Stores a new key.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn insert(session: &mut Session, new: &NewKey) -> Result<ApiKeyId> {
     let id = ids::allocate_one(session, Kind::ApiKey).await?;
     let projects = new.projects.as_ref().map(|projects| {
@@ -149,7 +149,7 @@ pub async fn insert(session: &mut Session, new: &NewKey) -> Result<ApiKeyId> {
 /// One key of an account.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, user: UserId, key: ApiKeyId) -> Result<Option<KeyListed>> {
     session.first(&OF_USER_ONE, args![user, key]).await?.as_ref().map(read).transpose()
 }
@@ -158,7 +158,7 @@ pub async fn get(session: &mut Session, user: UserId, key: ApiKeyId) -> Result<O
 /// created with it, and it is not revoked, while another transaction holds it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(session: &mut Session, user: UserId, key: ApiKeyId) -> Result<Option<KeyListed>> {
     session.first(&LOCK_ONE, args![user, key]).await?.as_ref().map(read).transpose()
 }
@@ -167,7 +167,7 @@ pub async fn lock(session: &mut Session, user: UserId, key: ApiKeyId) -> Result<
 /// `revoked_since`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_user(
     session: &mut Session,
     user: UserId,
@@ -182,7 +182,7 @@ pub async fn of_user(
 /// How many keys of an account open something.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn count_live(session: &mut Session, user: UserId, now: Timestamp) -> Result<i64> {
     session.one(&COUNT_LIVE, args![user, now]).await?.reader().int()
 }
@@ -190,7 +190,7 @@ pub async fn count_live(session: &mut Session, user: UserId, now: Timestamp) -> 
 /// Revokes a key with every key created with it; tells how many.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn revoke(session: &mut Session, key: ApiKeyId, now: Timestamp) -> Result<u64> {
     until_none_is_left(session, &REVOKE, key.get(), now).await
 }
@@ -199,7 +199,7 @@ pub async fn revoke(session: &mut Session, key: ApiKeyId, now: Timestamp) -> Res
 /// many.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn revoke_of_user(session: &mut Session, user: UserId, now: Timestamp) -> Result<u64> {
     until_none_is_left(session, &REVOKE_OF_USER, user.get(), now).await
 }
@@ -225,7 +225,7 @@ async fn until_none_is_left(
 /// Notes that a key is in use.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn used(
     session: &mut Session,
     key: ApiKeyId,

@@ -44,7 +44,7 @@ statements! {
 /// The assignments of an account.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_user(session: &mut Session, user: UserId) -> Result<Assignments> {
     let mut found = Assignments::default();
     for row in session.all(&OF_USER, args![user]).await? {
@@ -61,7 +61,7 @@ pub async fn of_user(session: &mut Session, user: UserId) -> Result<Assignments>
 /// Accounts assigned to a project one by one.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_project(session: &mut Session, project: ProjectId) -> Result<BTreeSet<UserId>> {
     users(session.all(&OF_PROJECT, args![project]).await?)
 }
@@ -69,7 +69,7 @@ pub async fn of_project(session: &mut Session, project: ProjectId) -> Result<BTr
 /// Those of some accounts that have a global assignment.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn global_among(session: &mut Session, ids: Vec<i64>) -> Result<BTreeSet<UserId>> {
     users(session.all(&GLOBAL_AMONG, args![ids]).await?)
 }
@@ -77,7 +77,7 @@ pub async fn global_among(session: &mut Session, ids: Vec<i64>) -> Result<BTreeS
 /// Accounts with a global assignment, at most `limit`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn global(session: &mut Session, limit: i64) -> Result<BTreeSet<UserId>> {
     users(session.all(&GLOBAL, args![limit]).await?)
 }
@@ -90,7 +90,7 @@ fn users(rows: Vec<crate::db::Row>) -> Result<BTreeSet<UserId>> {
 /// account's row, so two changes of one account follow each other.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_of_user(
     session: &mut Session,
     user: UserId,
@@ -116,7 +116,7 @@ pub async fn set_of_user(
 /// Assigns a project, or with `None` all of them; nothing happens when it is.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn add(
     session: &mut Session,
     user: UserId,
@@ -132,7 +132,7 @@ pub async fn add(
 /// Takes one project away from an account.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn remove(session: &mut Session, user: UserId, project: ProjectId) -> Result<()> {
     session.execute(&REMOVE, args![user, project]).await?;
     Ok(())
@@ -142,7 +142,7 @@ pub async fn remove(session: &mut Session, user: UserId, project: ProjectId) -> 
 /// For the one moment at which authentication is first turned on.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn make_all_global(session: &mut Session, now: Timestamp) -> Result<u64> {
     let accounts = users(session.all(&WITHOUT_ANY, args![]).await?)?;
     for user in &accounts {

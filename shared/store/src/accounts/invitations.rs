@@ -109,7 +109,7 @@ fn read(row: &Row) -> Result<InvitationRow> {
 /// Takes an id for a new invitation.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn new_id(session: &mut Session) -> Result<InvitationId> {
     ids::allocate_one(session, Kind::Invitation).await.map(InvitationId)
 }
@@ -118,7 +118,7 @@ pub async fn new_id(session: &mut Session) -> Result<InvitationId> {
 /// account.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn insert(session: &mut Session, new: &InvitationRow) -> Result<()> {
     session.execute(&REVOKE_OF, args![new.user, new.created_at]).await?;
     let scope = serde_json::to_string(&new.scope)
@@ -140,7 +140,7 @@ pub async fn insert(session: &mut Session, new: &InvitationRow) -> Result<()> {
 /// One invitation.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, id: InvitationId) -> Result<Option<InvitationRow>> {
     session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
 }
@@ -149,7 +149,7 @@ pub async fn get(session: &mut Session, id: InvitationId) -> Result<Option<Invit
 /// invitation holds its account's row first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(session: &mut Session, id: InvitationId) -> Result<Option<InvitationRow>> {
     session.first(&LOCK, args![id]).await?.as_ref().map(read).transpose()
 }
@@ -159,7 +159,7 @@ pub async fn lock(session: &mut Session, id: InvitationId) -> Result<Option<Invi
 /// of the page before: when it was created, and its id.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     only_open: bool,
@@ -173,7 +173,7 @@ pub async fn list(
 /// How many invitations were neither accepted nor revoked, up to `most`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn count_open(session: &mut Session, most: i64) -> Result<i64> {
     match session.first(&COUNT_OPEN, args![most]).await? {
         Some(row) => row.reader().int(),
@@ -185,7 +185,7 @@ pub async fn count_open(session: &mut Session, most: i64) -> Result<i64> {
 /// when it lasts now.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn renew(
     session: &mut Session,
     id: InvitationId,
@@ -200,7 +200,7 @@ pub async fn renew(
 /// expired. `None` when it has none.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn open_until(session: &mut Session, user: UserId) -> Result<Option<Timestamp>> {
     session.first(&OPEN_UNTIL, args![user]).await?.map(|row| row.reader().time()).transpose()
 }
@@ -208,7 +208,7 @@ pub async fn open_until(session: &mut Session, user: UserId) -> Result<Option<Ti
 /// Takes an open invitation back.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn revoke(session: &mut Session, id: InvitationId, now: Timestamp) -> Result<()> {
     session.execute(&REVOKE, args![id, now]).await?;
     Ok(())
@@ -218,7 +218,7 @@ pub async fn revoke(session: &mut Session, id: InvitationId, now: Timestamp) -> 
 /// there was one.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn accept_of(session: &mut Session, user: UserId, now: Timestamp) -> Result<bool> {
     Ok(session.execute(&ACCEPT_OF, args![user, now]).await? > 0)
 }

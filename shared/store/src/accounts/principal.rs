@@ -135,7 +135,7 @@ fn account(row: &Row) -> Result<(AccountRow, crate::db::Reader<'_>)> {
 /// expired, of the account's present epoch, the account not disabled.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_session(
     session: &mut Session,
     sid_hash: [u8; 32],
@@ -154,7 +154,7 @@ pub async fn by_session(
 /// The account behind an API key that is alive at `now`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_key(session: &mut Session, key_hash: [u8; 32], now: Timestamp) -> Result<Option<KeyRow>> {
     let statement = on(session.backend(), &by_key_statement::SQLITE, &by_key_statement::POSTGRES);
     let Some(row) = session.first(statement, args![key_hash, now]).await? else {
@@ -175,7 +175,7 @@ pub async fn by_key(session: &mut Session, key_hash: [u8; 32], now: Timestamp) -
 /// `now`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_holder(
     session: &mut Session,
     user: UserId,

@@ -86,7 +86,7 @@ statements! {
 /// [`MAX_LIVE`].
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn insert(session: &mut Session, new: &NewSession) -> Result<()> {
     let values = args![
         new.sid_hash,
@@ -107,7 +107,7 @@ pub async fn insert(session: &mut Session, new: &NewSession) -> Result<()> {
 /// Ends a session; nothing happens when it has ended.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn revoke(session: &mut Session, sid_hash: [u8; 32], now: Timestamp) -> Result<bool> {
     Ok(session.execute(&REVOKE, args![sid_hash, now]).await? == 1)
 }
@@ -115,7 +115,7 @@ pub async fn revoke(session: &mut Session, sid_hash: [u8; 32], now: Timestamp) -
 /// Ends a session of one account; tells whether there was one.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn revoke_of(
     session: &mut Session,
     user: UserId,
@@ -128,7 +128,7 @@ pub async fn revoke_of(
 /// Ends every session of an account, except the one to keep; tells how many.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn revoke_all(
     session: &mut Session,
     user: UserId,
@@ -141,7 +141,7 @@ pub async fn revoke_all(
 /// Notes that a session is in use.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn seen(session: &mut Session, sid_hash: [u8; 32], now: Timestamp) -> Result<()> {
     session.execute(&SEEN, args![sid_hash, now]).await?;
     Ok(())
@@ -151,7 +151,7 @@ pub async fn seen(session: &mut Session, sid_hash: [u8; 32], now: Timestamp) -> 
 /// outlives the change that ended the others.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn move_to_epoch(session: &mut Session, sid_hash: [u8; 32], epoch: i64) -> Result<()> {
     session.execute(&MOVE_TO_EPOCH, args![sid_hash, epoch]).await?;
     Ok(())
@@ -162,7 +162,7 @@ pub async fn move_to_epoch(session: &mut Session, sid_hash: [u8; 32], epoch: i64
 /// beginning of it.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_user(
     session: &mut Session,
     user: UserId,
@@ -178,7 +178,7 @@ pub async fn of_user(
 /// The hash of the live session of an account that begins so.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn beginning_with(
     session: &mut Session,
     user: UserId,
@@ -207,7 +207,7 @@ fn read(row: &Row) -> Result<SessionListed> {
 /// Removes up to `limit` sessions that ended before a moment.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn purge(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![before, limit]).await
 }

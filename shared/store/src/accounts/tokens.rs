@@ -103,7 +103,7 @@ statements! {
 /// here on.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn insert(session: &mut Session, new: &NewAccountToken) -> Result<()> {
     let purpose = new.purpose.as_str();
     session.execute(&VOID, args![new.user, purpose, new.created_at]).await?;
@@ -116,7 +116,7 @@ pub async fn insert(session: &mut Session, new: &NewAccountToken) -> Result<()> 
 /// Makes the open tokens of one purpose worthless.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn void(session: &mut Session, user: UserId, purpose: TokenPurpose, now: Timestamp) -> Result<()> {
     session.execute(&VOID, args![user, purpose.as_str(), now]).await?;
     Ok(())
@@ -125,7 +125,7 @@ pub async fn void(session: &mut Session, user: UserId, purpose: TokenPurpose, no
 /// Makes every open token of an account worthless.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn void_all(session: &mut Session, user: UserId, now: Timestamp) -> Result<()> {
     session.execute(&VOID_ALL, args![user, now]).await?;
     Ok(())
@@ -135,16 +135,16 @@ pub async fn void_all(session: &mut Session, user: UserId, now: Timestamp) -> Re
 /// hashing; [`use_for_password`] decides.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn sets_password(session: &mut Session, hash: [u8; 32], now: Timestamp) -> Result<bool> {
     session.one(&SETS_PASSWORD, args![hash, now]).await?.reader().flag()
 }
 
-/// Uses a token that sets a password. Of any number of callers at once
+/// Uses a token that sets a password. Of any number of callers at the same time
 /// exactly one gets it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn use_for_password(
     session: &mut Session,
     hash: [u8; 32],
@@ -156,7 +156,7 @@ pub async fn use_for_password(
 /// Uses a token that proves an address.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn use_for_proof(
     session: &mut Session,
     hash: [u8; 32],
@@ -168,7 +168,7 @@ pub async fn use_for_proof(
 /// Whether an account has an open token of a purpose.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn has_open(
     session: &mut Session,
     user: UserId,
@@ -186,7 +186,7 @@ fn read(row: &Row) -> Result<UsedToken> {
 /// Removes up to `limit` tokens that expired before a moment.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn purge(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![before, limit]).await
 }

@@ -18,7 +18,7 @@ statements! {
 /// the first time. `expires_at` is the moment from which it is refused anyway.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn claim(session: &mut Session, hash: [u8; 32], expires_at: Timestamp) -> Result<bool> {
     Ok(session.execute(&CLAIM, args![hash, expires_at]).await? == 1)
 }
@@ -26,7 +26,7 @@ pub async fn claim(session: &mut Session, hash: [u8; 32], expires_at: Timestamp)
 /// Removes up to `limit` values that expired before a moment.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn purge(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![before, limit]).await
 }

@@ -225,7 +225,7 @@ fn trusted_key(email: Option<&Email>) -> Option<String> {
 /// Whether there is an account at all.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn any(session: &mut Session) -> Result<bool> {
     session.one(&ANY, args![]).await?.reader().flag()
 }
@@ -233,7 +233,7 @@ pub async fn any(session: &mut Session) -> Result<bool> {
 /// Whether an administrator exists who can sign in.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn has_administrator(session: &mut Session) -> Result<bool> {
     session.one(&HAS_ADMINISTRATOR, args![]).await?.reader().flag()
 }
@@ -252,7 +252,7 @@ pub enum SetupState {
 /// How far the first set-up has come.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn setup_state(session: &mut Session) -> Result<SetupState> {
     let row = session.one(&SETUP_STATE, args![]).await?;
     let mut row = row.reader();
@@ -267,7 +267,7 @@ pub async fn setup_state(session: &mut Session) -> Result<SetupState> {
 /// once exactly one gets true, and none once an account exists.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn claim_setup(session: &mut Session, now: Timestamp) -> Result<bool> {
     Ok(session.execute(&CLAIM_SETUP, args![now]).await? == 1)
 }
@@ -275,7 +275,7 @@ pub async fn claim_setup(session: &mut Session, now: Timestamp) -> Result<bool> 
 /// Takes an id for a new account.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn new_id(session: &mut Session) -> Result<UserId> {
     ids::allocate_one(session, Kind::User).await.map(UserId)
 }
@@ -283,7 +283,7 @@ pub async fn new_id(session: &mut Session) -> Result<UserId> {
 /// Stores a new account.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn insert(session: &mut Session, user: &UserRow) -> Result<Saved> {
     let values = args![
         user.id,
@@ -316,7 +316,7 @@ pub async fn insert(session: &mut Session, user: &UserRow) -> Result<Saved> {
 /// Saves what can change of an account that was read with [`lock`].
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn save(session: &mut Session, user: &UserRow) -> Result<Saved> {
     // Asked before, because a refused statement ends a transaction on PostgreSQL.
     let conflict = taken(session, user).await?;
@@ -372,7 +372,7 @@ async fn first(
 /// One account.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, id: UserId) -> Result<Option<UserRow>> {
     first(session, &BY_ID, args![id]).await
 }
@@ -380,7 +380,7 @@ pub async fn get(session: &mut Session, id: UserId) -> Result<Option<UserRow>> {
 /// One account, held until the end of the transaction.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(session: &mut Session, id: UserId) -> Result<Option<UserRow>> {
     first(session, &LOCK, args![id]).await
 }
@@ -388,7 +388,7 @@ pub async fn lock(session: &mut Session, id: UserId) -> Result<Option<UserRow>> 
 /// The account of a folded name.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_name(session: &mut Session, username_key: &str) -> Result<Option<UserRow>> {
     first(session, &BY_NAME, args![username_key]).await
 }
@@ -396,7 +396,7 @@ pub async fn by_name(session: &mut Session, username_key: &str) -> Result<Option
 /// The account of a trusted address, given as [`email_key`].
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_email(session: &mut Session, email_key: &str) -> Result<Option<UserRow>> {
     first(session, &BY_EMAIL, args![email_key]).await
 }
@@ -404,7 +404,7 @@ pub async fn by_email(session: &mut Session, email_key: &str) -> Result<Option<U
 /// The account linked to a provider account.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_oauth(session: &mut Session, provider: &str, id: &str) -> Result<Option<UserRow>> {
     first(session, &BY_OAUTH, args![provider, id]).await
 }
@@ -412,7 +412,7 @@ pub async fn by_oauth(session: &mut Session, provider: &str, id: &str) -> Result
 /// Several accounts, in no particular order; missing ones are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_many(session: &mut Session, ids: Vec<i64>) -> Result<Vec<UserRow>> {
     session.all(&BY_IDS, args![ids]).await?.iter().map(read).collect()
 }
@@ -422,7 +422,7 @@ pub async fn get_many(session: &mut Session, ids: Vec<i64>) -> Result<Vec<UserRo
 /// that one always remains.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock_administrators(session: &mut Session) -> Result<Vec<UserId>> {
     let rows = session.all(&LOCK_ADMINISTRATORS, args![]).await?;
     rows.iter().map(|row| row.reader().int().map(UserId)).collect()
@@ -431,7 +431,7 @@ pub async fn lock_administrators(session: &mut Session) -> Result<Vec<UserId>> {
 /// Removes an account with its sessions, keys, assignments, tokens and channels.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete(session: &mut Session, id: UserId) -> Result<()> {
     for statement in
         [&DELETE_SESSIONS, &DELETE_KEYS, &DELETE_ASSIGNMENTS, &DELETE_TOKENS, &DELETE_INVITATIONS, &DELETE]
@@ -457,7 +457,7 @@ pub struct UserFilter {
 /// A page of accounts by folded name. ix: users_username
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     wanted: &UserFilter,
@@ -476,7 +476,7 @@ fn list_filter(backend: crate::Backend, wanted: &UserFilter, after: Option<&str>
 /// How many accounts there are, up to `most`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn count(session: &mut Session, wanted: &UserFilter, most: i64) -> Result<i64> {
     session.count(counting(session.backend(), wanted, most)).await
 }
@@ -521,7 +521,7 @@ pub(crate) fn shapes(backend: crate::Backend) -> Vec<Filter> {
 /// The newest noted use of any session of some accounts.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn last_seen(session: &mut Session, ids: Vec<i64>) -> Result<Vec<(UserId, Timestamp)>> {
     let rows = session.all(&LAST_SEEN, args![ids]).await?;
     rows.iter()

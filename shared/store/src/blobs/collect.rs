@@ -37,7 +37,7 @@ statements! {
 /// many.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn condemn_pending(store: &Store, now: Timestamp, limit: i64) -> Result<u64> {
     let mut session = store.db().begin().await?;
     let condemned = session.execute(&CONDEMN_PENDING, args![now, limit]).await?;
@@ -50,7 +50,7 @@ pub async fn condemn_pending(store: &Store, now: Timestamp, limit: i64) -> Resul
 /// again.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn collect(store: &Store, grace_ms: i64, now: Timestamp, limit: i64) -> Result<Swept> {
     let lease_until = now.millis() + LEASE_MS;
     let mut session = store.db().begin().await?;

@@ -85,7 +85,7 @@ pub struct Freed {
 /// there was nothing to do.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn free(store: &Store, receipt: DeletionId, now: Timestamp, limit: i64) -> Result<Option<Freed>> {
     let mut session = store.db().begin().await?;
     let rows = session.all(&BEGIN_OF, args![receipt, now, now.millis() + LEASE_MS, limit]).await?;
@@ -172,7 +172,7 @@ pub struct Left {
 /// what is left.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn left_of(session: &mut Session, receipt: DeletionId) -> Result<Left> {
     let mut left = Left::default();
     // First: what is condemned anew meanwhile has to be among what is to go.

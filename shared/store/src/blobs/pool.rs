@@ -60,7 +60,7 @@ pub struct WholeTrace {
 /// Traces of a run that are whole and large enough, by id.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn whole_traces(
     session: &mut Session,
     project: ProjectId,
@@ -80,7 +80,7 @@ pub async fn whole_traces(
 /// Which of these hashes are parts in the pool.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn known(session: &mut Session, project: ProjectId, hashes: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
     let hashes: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.to_vec()).collect();
     let rows = session.all(&KNOWN, args![project, hashes]).await?;

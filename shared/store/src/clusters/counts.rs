@@ -165,7 +165,7 @@ const REGRESSED: &str = "regressed";
 /// that a run shows which began after that is open again.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn apply(
     session: &mut Session,
     run: CountedRun,
@@ -421,7 +421,7 @@ async fn count_runs_and_days(
 /// Writes what ingest and completion change of locked clusters.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn write(
     session: &mut Session,
     project: ProjectId,

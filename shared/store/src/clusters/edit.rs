@@ -19,7 +19,7 @@ statements! {
 /// Writes what people changed of a locked cluster.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn write(session: &mut Session, row: &ClusterRow, now: Timestamp) -> Result<()> {
     session
         .execute(
@@ -51,7 +51,7 @@ pub async fn write(session: &mut Session, row: &ClusterRow, now: Timestamp) -> R
 /// in every transaction.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count_open(session: &mut Session, project: ProjectId, more: i64) -> Result<()> {
     if more != 0 {
         session.execute(&COUNT_OPEN, args![project, more]).await?;

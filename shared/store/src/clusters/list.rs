@@ -51,6 +51,8 @@ pub struct ClusterFilter {
     pub snoozed: Option<(bool, Timestamp)>,
     /// Only those seen at this moment or later.
     pub seen_from: Option<Timestamp>,
+    /// Only those for which a test of this owner failed.
+    pub owner: Option<String>,
     /// Only those with a word in the signature or title that begins so; several have to be there all.
     pub words: Vec<String>,
 }
@@ -58,7 +60,7 @@ pub struct ClusterFilter {
 /// Open clusters of some projects that have occurrences, by type of error.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn error_types(session: &mut Session, projects: Vec<i64>) -> Result<Vec<(String, i64)>> {
     let rows = session.all(&ERROR_TYPES, args![projects]).await?;
     rows.iter()
@@ -72,7 +74,7 @@ pub async fn error_types(session: &mut Session, projects: Vec<i64>) -> Result<Ve
 /// A page of clusters.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: Option<ProjectId>,
@@ -127,6 +129,10 @@ fn filter(
     }
 }
 
+/// Bounded by the tests of each cluster, whatever their history. PK
+const HAS_TEST_OF_OWNER: &str = "EXISTS (SELECT 1 FROM cluster_tests t JOIN test_cases o ON o.project_id = t.project_id \
+    AND o.id = t.test_case_id WHERE t.project_id = c.project_id AND t.cluster_id = c.id AND COALESCE(o.owner, o.code_owner) = ?)";
+
 fn conditions(filter: Filter, wanted: &ClusterFilter) -> Filter {
     let statuses = if wanted.statuses.is_empty() { &ClusterStatus::ALL[..] } else { &wanted.statuses };
     // One status is an equality, which the indexes by status lead with.
@@ -140,7 +146,8 @@ fn conditions(filter: Filter, wanted: &ClusterFilter) -> Filter {
     let types: Vec<String> = wanted.error_types.iter().map(|one| one.as_str().to_owned()).collect();
     let filter = filter
         .and_if("c.error_type in_texts(?)", (!types.is_empty()).then_some(types))
-        .and_if("c.last_seen_at >= ?", wanted.seen_from);
+        .and_if("c.last_seen_at >= ?", wanted.seen_from)
+        .and_if(HAS_TEST_OF_OWNER, wanted.owner.clone());
     let filter = match wanted.assigned {
         Some(Assigned::To(user)) => filter.and("c.assignee_id = ?", args![user]),
         Some(Assigned::Nobody) => filter.and("c.assignee_id IS NULL", args![]),
@@ -165,7 +172,7 @@ fn conditions(filter: Filter, wanted: &ClusterFilter) -> Filter {
 /// How many clusters of a project there are, up to `most`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count(
     session: &mut Session,
     project: ProjectId,
@@ -183,7 +190,7 @@ fn counting(backend: Backend, project: ProjectId, wanted: &ClusterFilter, most: 
 /// How many clusters of a project have a status.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn counts(session: &mut Session, project: ProjectId) -> Result<Vec<(ClusterStatus, i64)>> {
     let rows = session.all(&COUNT, args![project]).await?;
     rows.iter()
@@ -202,6 +209,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
         assigned: Some(Assigned::To(1)),
         snoozed: Some((true, Timestamp(0))),
         seen_from: Some(Timestamp(0)),
+        owner: Some(String::new()),
         words: vec![String::new()],
     };
     let others = ClusterFilter {

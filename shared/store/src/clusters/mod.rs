@@ -208,7 +208,7 @@ pub(crate) fn read(row: &Row) -> Result<ClusterRow> {
 /// One cluster, also one that was made part of another.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, id: ClusterId) -> Result<Option<ClusterRow>> {
     session.first(&BY_ID, args![project, id]).await?.as_ref().map(read).transpose()
 }
@@ -216,7 +216,7 @@ pub async fn get(session: &mut Session, project: ProjectId, id: ClusterId) -> Re
 /// Several clusters, in no order.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_many(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<Vec<ClusterRow>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -227,7 +227,7 @@ pub async fn get_many(session: &mut Session, project: ProjectId, ids: Vec<i64>) 
 /// Several clusters by ascending id, held until the end of the transaction.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<Vec<ClusterRow>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -239,7 +239,7 @@ pub async fn lock(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> R
 /// failures of a cluster have in common.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn sample(session: &mut Session, project: ProjectId, id: ClusterId) -> Result<(String, String)> {
     let row = session.one(&SAMPLE, args![project, id]).await?;
     let mut r = row.reader();

@@ -70,7 +70,7 @@ statements! {
 /// The days on which a cluster was seen, oldest first, at most `limit`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn days(
     session: &mut Session,
     project: ProjectId,
@@ -118,7 +118,7 @@ pub enum TestsOrder {
 /// Tests that fail for a cluster.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn tests(
     session: &mut Session,
     project: ProjectId,
@@ -150,7 +150,7 @@ pub async fn tests(
 /// Whether a test failed for a cluster.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_cluster(
     session: &mut Session,
     project: ProjectId,
@@ -163,7 +163,7 @@ pub async fn of_cluster(
 /// Clusters a test failed for, the newest first, each with how often it did.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_test(
     session: &mut Session,
     project: ProjectId,
@@ -182,7 +182,7 @@ pub async fn of_test(
 /// Branches on which a cluster was seen of late, newest first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn branches(
     session: &mut Session,
     project: ProjectId,
@@ -197,7 +197,7 @@ pub async fn branches(
 /// beginning.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn first_after(
     session: &mut Session,
     project: ProjectId,
@@ -236,7 +236,7 @@ pub struct ClusterSums {
 /// What the clusters of a run come to.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn sums_of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<ClusterSums> {
     let row = session.one(&SUMS_OF_RUN, args![project, run]).await?;
     let mut r = row.reader();
@@ -247,7 +247,7 @@ pub async fn sums_of_run(session: &mut Session, project: ProjectId, run: RunId) 
 /// one of the page before.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_run(
     session: &mut Session,
     project: ProjectId,
@@ -268,7 +268,7 @@ pub async fn of_run(
 /// How many executions of a run count for a cluster.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn in_run(
     session: &mut Session,
     project: ProjectId,
@@ -282,7 +282,7 @@ pub async fn in_run(
 /// Clusters that a run was the first to show, the largest first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn new_of_run(
     session: &mut Session,
     project: ProjectId,
@@ -297,7 +297,7 @@ pub async fn new_of_run(
 /// one excluded, and still are.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count_resolved(
     session: &mut Session,
     projects: Vec<i64>,
@@ -310,7 +310,7 @@ pub async fn count_resolved(
 /// How many failing executions of a run have no cluster.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn unclustered(session: &mut Session, project: ProjectId, run: RunId) -> Result<i64> {
     let (low, high) = ExecutionId::range_of(run);
     session.one(&COUNT_UNCLUSTERED, args![project, vec![1_i64], low, high]).await?.reader().int()
@@ -320,7 +320,7 @@ pub async fn unclustered(session: &mut Session, project: ProjectId, run: RunId) 
 /// often: cluster, worker, count.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn workers_of_clusters(
     session: &mut Session,
     project: ProjectId,
@@ -341,7 +341,7 @@ pub async fn workers_of_clusters(
 /// How many executions each worker of a run had.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn workers_of_run(
     session: &mut Session,
     project: ProjectId,
@@ -397,7 +397,7 @@ pub struct Sighting {
 /// what explains them.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn sightings(
     session: &mut Session,
     project: ProjectId,
@@ -424,7 +424,7 @@ pub async fn sightings(
 /// Executions that count for a cluster, the newest first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn occurrences(
     session: &mut Session,
     project: ProjectId,

@@ -107,7 +107,7 @@ statements! {
 /// occurrences it gets, is taken back.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn merge(
     session: &mut Session,
     project: ProjectId,
@@ -135,7 +135,7 @@ pub async fn merge(
 /// one. From now on their failures of this kind lead there.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn extract(
     session: &mut Session,
     project: ProjectId,

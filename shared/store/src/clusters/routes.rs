@@ -70,7 +70,7 @@ async fn hold(session: &mut Session, statement: &Statement, half: i64, project: 
 /// anew begins with this.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn keep_shape(session: &mut Session, project: ProjectId) -> Result<()> {
     hold(session, &KEEP_SHAPE, RESHAPING, project).await
 }
@@ -79,7 +79,7 @@ pub async fn keep_shape(session: &mut Session, project: ProjectId) -> Result<()>
 /// of the transaction: what merges and takes apart begins with this.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn hold_shape(session: &mut Session, project: ProjectId) -> Result<()> {
     hold(session, &HOLD, RESHAPING, project).await
 }
@@ -98,7 +98,7 @@ pub struct Route {
 /// Where some fingerprints lead.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of(
     session: &mut Session,
     project: ProjectId,
@@ -145,7 +145,7 @@ pub struct NewFailure<'a> {
 /// of their fingerprints.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn make(
     session: &mut Session,
     project: ProjectId,
@@ -186,7 +186,7 @@ pub async fn make(
 /// Leads a fingerprint to a cluster, for all tests or for one.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn route(
     session: &mut Session,
     project: ProjectId,

@@ -117,7 +117,7 @@ fn read(row: &Row) -> Result<SuggestionRow> {
 /// as it is.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn suggest(
     session: &mut Session,
     project: ProjectId,
@@ -138,7 +138,7 @@ pub async fn suggest(
 /// A suggestion, locked until the transaction ends.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(
     session: &mut Session,
     project: ProjectId,
@@ -150,7 +150,7 @@ pub async fn lock(
 /// At most `limit` suggestions of a project before an id, the newest first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: ProjectId,
@@ -165,7 +165,7 @@ pub async fn list(
 /// Decides about a locked suggestion.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn decide(
     session: &mut Session,
     project: ProjectId,

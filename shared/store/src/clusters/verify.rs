@@ -37,7 +37,7 @@ statements! {
 /// first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn open_of_run(
     session: &mut Session,
     project: ProjectId,
@@ -62,7 +62,7 @@ pub async fn open_of_run(
 /// Tests of a cluster, `limit` at most.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn tests(
     session: &mut Session,
     project: ProjectId,
@@ -87,7 +87,7 @@ pub struct FailedIn {
 /// Where the newest failures of a cluster were, `limit` of which are looked at.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn failed_in(
     session: &mut Session,
     project: ProjectId,
@@ -106,7 +106,7 @@ pub async fn failed_in(
 /// All tests of some clusters.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn tests_of(
     session: &mut Session,
     project: ProjectId,
@@ -135,7 +135,7 @@ pub struct PassedExecution {
 /// test was repeated are among them.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn passed_with_attempts(
     session: &mut Session,
     project: ProjectId,

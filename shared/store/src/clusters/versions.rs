@@ -29,7 +29,7 @@ statements! {
 /// their projects.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn outdated(session: &mut Session, limit: i64) -> Result<Vec<(ProjectId, Fingerprint)>> {
     let rows = session.all(&OUTDATED, args![VERSION, limit]).await?;
     let mut found: Vec<(ProjectId, Fingerprint)> = rows.iter().map(read).collect::<Result<_>>()?;
@@ -49,7 +49,7 @@ fn read(row: &Row) -> Result<(ProjectId, Fingerprint)> {
 /// first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn failures(
     session: &mut Session,
     project: ProjectId,
@@ -64,7 +64,7 @@ pub async fn failures(
 /// The text of the failure that made a fingerprint known.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn sample(
     session: &mut Session,
     project: ProjectId,
@@ -79,7 +79,7 @@ pub async fn sample(
 /// when it is sent again.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn mark(session: &mut Session, project: ProjectId, fingerprint: Fingerprint) -> Result<()> {
     session.execute(&MARK, args![project, fingerprint.0, VERSION]).await?;
     Ok(())
@@ -88,7 +88,7 @@ pub async fn mark(session: &mut Session, project: ProjectId, fingerprint: Finger
 /// Names the cluster that a fingerprint made by what the rules of today read.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn rename(
     session: &mut Session,
     project: ProjectId,
@@ -116,7 +116,7 @@ pub async fn rename(
 /// Which of some clusters a person has changed.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn touched(
     session: &mut Session,
     project: ProjectId,
@@ -130,7 +130,7 @@ pub async fn touched(
 /// cluster that they lead to already.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn word(
     session: &mut Session,
     project: ProjectId,

@@ -201,7 +201,7 @@ impl Db {
     /// SQLite. The text must not hold anything that somebody sent.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     #[boxed]
     pub(crate) async fn run_outside_transactions(&self, text: String) -> Result<()> {
         if let Self::Postgres(pool) = self {

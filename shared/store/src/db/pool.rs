@@ -358,7 +358,7 @@ pub(super) enum Transaction {
     /// There is none, or it is over.
     None,
     /// It begins with the first statement, in the same way to the database.
-    Asked,
+    Params,
     /// It goes on.
     Open,
     /// It could not begin; nothing may be done as if it had.

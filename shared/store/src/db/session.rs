@@ -19,7 +19,7 @@ use super::pool::{Held, Postgres, Sqlite, Transaction};
 use super::{Args, Backend, Bulk, Filter, Row, Rows, Statement, Value};
 use crate::{Result, StoreError, boxed};
 
-/// Takes the only lock of SQLite at once: a transaction that reads first and
+/// Takes the only lock of SQLite immediately: a transaction that reads first and
 /// then writes fails when another one wrote in between.
 const BEGIN_WRITING: &str = "BEGIN IMMEDIATE";
 /// Writes take the plans that were made once: their statements go by keys or by
@@ -53,7 +53,7 @@ impl Session {
     }
 
     pub(super) fn sqlite_transaction(mut connection: Held<Sqlite>) -> Self {
-        connection.transaction = Transaction::Asked;
+        connection.transaction = Transaction::Params;
         Self::sqlite(connection)
     }
 
@@ -85,7 +85,7 @@ impl Session {
     /// Makes a transaction's writes permanent.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses; nothing is written
+    /// [`StoreError::Database`]; nothing is written
     /// then.
     pub async fn commit(self) -> Result<()> {
         self.commit_told().await.map(drop)
@@ -114,7 +114,7 @@ impl Session {
                     (None, Transaction::Open | Transaction::Failed) => {
                         Text::one("COMMIT".into_sql_str(), Args::new())
                     }
-                    (None, Transaction::None | Transaction::Asked) => return Ok(Vec::new()),
+                    (None, Transaction::None | Transaction::Params) => return Ok(Vec::new()),
                 };
                 told.extend(ask_sqlite(connection, end).await?);
                 told.truncate(kept);
@@ -134,7 +134,7 @@ impl Session {
     /// Runs a statement and tells how many rows it touched.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     #[boxed]
     pub async fn execute(&mut self, statement: &Statement, args: Args) -> Result<u64> {
         let sql = statement.sql(self.backend());
@@ -247,7 +247,7 @@ impl Session {
     /// itself: on SQLite one way there and back.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     pub async fn each<const N: usize>(&mut self, reads: [Read; N]) -> Result<[Vec<Row>; N]> {
         let mut found = Vec::with_capacity(N);
         if self.backend() == Backend::Postgres {
@@ -267,7 +267,7 @@ impl Session {
     /// All rows of a statement. Use only where the number of rows is bounded.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     #[boxed]
     pub async fn all(&mut self, statement: &Statement, args: Args) -> Result<Vec<Row>> {
         let sql = statement.sql(self.backend());
@@ -283,7 +283,7 @@ impl Session {
     /// All rows of a filtered list; its text carries the limit.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     #[boxed]
     pub async fn list(&mut self, filter: Filter) -> Result<Vec<Row>> {
         let (text, args) = filter.into_parts();
@@ -302,7 +302,7 @@ impl Session {
     /// The number a list answers that only counts.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     pub async fn count(&mut self, filter: Filter) -> Result<i64> {
         self.list(filter).await?.first().map_or(Ok(0), |row| row.reader().int())
     }
@@ -310,7 +310,7 @@ impl Session {
     /// The first row of a statement, if there is one.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     pub async fn first(&mut self, statement: &Statement, args: Args) -> Result<Option<Row>> {
         Ok(self.all(statement, args).await?.into_iter().next())
     }
@@ -355,10 +355,10 @@ pub(crate) struct Answer {
 async fn ask_sqlite(connection: &mut Held<Sqlite>, text: Text) -> Result<Vec<Answer>> {
     let Text { mut sql, args, mut statements } = text;
     let arguments = sqlite_arguments(args)?;
-    let begins = connection.transaction == Transaction::Asked;
+    let begins = connection.transaction == Transaction::Params;
     match connection.transaction {
         Transaction::Failed => return Err(StoreError::Damaged("a transaction that did not begin goes on")),
-        Transaction::Asked => {
+        Transaction::Params => {
             connection.transaction = Transaction::Open;
             // Both are constants, or were put together from constants.
             sql = AssertSqlSafe(format!("{BEGIN_WRITING};\n{}", sql.as_str())).into_sql_str();

@@ -99,7 +99,7 @@ statements! {
 /// that may hold its rows expire.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub(super) async fn keep_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
     session.execute(&KEEP_RUN, args![project, run]).await?;
     session.execute(&CLOSE_SLOTS, args![project, run]).await?;
@@ -109,7 +109,7 @@ pub(super) async fn keep_run(session: &mut Session, project: ProjectId, run: Run
 /// Makes exports of a project expire that may hold rows of a deleted run.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn expire_exports(session: &mut Session, project: ProjectId, now: Timestamp) -> Result<()> {
     session.execute(&EXPIRE_EXPORTS, args![project, now]).await?;
     Ok(())
@@ -118,7 +118,7 @@ pub async fn expire_exports(session: &mut Session, project: ProjectId, now: Time
 /// The next run of a deletion whose rows are kept and still in the aggregates.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn next_counted(session: &mut Session, receipt: DeletionId) -> Result<Option<DoomedRun>> {
     session.first(&NEXT_COUNTED, args![receipt]).await?.as_ref().map(read_doomed).transpose()
 }
@@ -126,7 +126,7 @@ pub async fn next_counted(session: &mut Session, receipt: DeletionId) -> Result<
 /// The payload of the job that hides, by its key; `None` when it is done.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn hiding(session: &mut Session, key: &str) -> Result<Option<String>> {
     session.first(&HIDING, args![key]).await?.map(|row| row.reader().text()).transpose()
 }
@@ -134,7 +134,7 @@ pub async fn hiding(session: &mut Session, key: &str) -> Result<Option<String>> 
 /// Notes that the rows of a run are out of the aggregates.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn mark_uncounted(session: &mut Session, run: &DoomedRun) -> Result<()> {
     session.execute(&MARK_UNCOUNTED, args![run.project, run.run]).await?;
     Ok(())
@@ -143,7 +143,7 @@ pub async fn mark_uncounted(session: &mut Session, run: &DoomedRun) -> Result<()
 /// Keeps executions that are about to be deleted.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn keep_executions(session: &mut Session, run: &DoomedRun, ids: Vec<i64>) -> Result<()> {
     session.execute(&KEEP_EXECUTIONS, args![run.project, run.run, ids]).await?;
     Ok(())
@@ -152,7 +152,7 @@ pub async fn keep_executions(session: &mut Session, run: &DoomedRun, ids: Vec<i6
 /// Deletes at most `limit` kept executions of a run; returns how many.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn delete_executions(session: &mut Session, run: &DoomedRun, limit: i64) -> Result<i64> {
     let deleted = session.execute(&DELETE_EXECUTIONS, args![run.project, run.run, limit]).await?;
     Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
@@ -161,7 +161,7 @@ pub async fn delete_executions(session: &mut Session, run: &DoomedRun, limit: i6
 /// Deletes the kept row of a run and its slots.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub(super) async fn forget_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
     session.execute(&DELETE_RUN, args![project, run]).await?;
     session.execute(&DELETE_SLOTS, args![project, run]).await?;
@@ -172,7 +172,7 @@ pub(super) async fn forget_run(session: &mut Session, project: ProjectId, run: R
 /// counted, because they were taken out of the aggregates.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn restore_run(
     session: &mut Session,
     run: &DoomedRun,
@@ -198,7 +198,7 @@ pub async fn restore_run(
 /// Sets the cluster an execution counts for.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_cluster(
     session: &mut Session,
     run: &DoomedRun,
@@ -214,7 +214,7 @@ pub async fn set_cluster(
 /// comes back. Nothing happens when it is gone.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count(session: &mut Session, project: ProjectId, growth: &Growth) -> Result<()> {
     // Restored between the first two, it is found by the third.
     for statement in [&COUNT, &COUNT_HIDDEN, &COUNT] {
@@ -230,7 +230,7 @@ pub async fn count(session: &mut Session, project: ProjectId, growth: &Growth) -
 /// into it while they move.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn lock_counters(session: &mut Session, project: ProjectId) -> Result<()> {
     session.first(&LOCK_STATS, args![project]).await?;
     Ok(())
@@ -240,7 +240,7 @@ pub async fn lock_counters(session: &mut Session, project: ProjectId) -> Result<
 /// locked.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn keep_project(session: &mut Session, project: ProjectId) -> Result<()> {
     for statement in [&KEEP_PROJECT, &KEEP_STATS, &KEEP_ASSIGNMENTS, &KEEP_TAGS] {
         session.execute(statement, args![project]).await?;
@@ -251,7 +251,7 @@ pub async fn keep_project(session: &mut Session, project: ProjectId) -> Result<(
 /// Deletes the kept rows of a project.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn forget_project(session: &mut Session, project: ProjectId) -> Result<()> {
     for statement in [&FORGET_PROJECT, &FORGET_STATS, &FORGET_ASSIGNMENTS, &FORGET_TAGS] {
         session.execute(statement, args![project]).await?;
@@ -262,7 +262,7 @@ pub async fn forget_project(session: &mut Session, project: ProjectId) -> Result
 /// The name of a kept project.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn name_of_project(session: &mut Session, project: ProjectId) -> Result<Option<String>> {
     session.first(&NAME, args![project]).await?.map(|row| row.reader().text()).transpose()
 }
@@ -270,7 +270,7 @@ pub async fn name_of_project(session: &mut Session, project: ProjectId) -> Resul
 /// Whether a project has a name.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn is_name_taken(session: &mut Session, name: &str) -> Result<bool> {
     Ok(session.first(&IS_NAMED, args![name]).await?.is_some())
 }
@@ -278,7 +278,7 @@ pub async fn is_name_taken(session: &mut Session, name: &str) -> Result<bool> {
 /// Gives a kept project another name.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn rename_project(session: &mut Session, project: ProjectId, name: &str) -> Result<()> {
     session.execute(&RENAME, args![project, name]).await?;
     Ok(())
@@ -287,7 +287,7 @@ pub async fn rename_project(session: &mut Session, project: ProjectId, name: &st
 /// Moves a project back, for the accounts and with the tags that still exist.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses, also when another
+/// [`crate::StoreError::Database`], also when another
 /// project has its name.
 pub async fn restore_project(session: &mut Session, project: ProjectId) -> Result<()> {
     session.first(&LOCK_HIDDEN_STATS, args![project]).await?;

@@ -266,7 +266,7 @@ fn rows_json(rows: DeletedRows) -> String {
 /// Creates a receipt.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn create(session: &mut Session, new: &NewReceipt<'_>, now: Timestamp) -> Result<DeletionId> {
     let id = ids::allocate_one(session, Kind::Deletion).await?;
     let values = args![
@@ -289,7 +289,7 @@ pub async fn create(session: &mut Session, new: &NewReceipt<'_>, now: Timestamp)
 /// One receipt.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, id: DeletionId) -> Result<Option<ReceiptRow>> {
     session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
 }
@@ -297,7 +297,7 @@ pub async fn get(session: &mut Session, id: DeletionId) -> Result<Option<Receipt
 /// One receipt, locked until the transaction ends.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock(session: &mut Session, id: DeletionId) -> Result<Option<ReceiptRow>> {
     session.first(&LOCK, args![id]).await?;
     get(session, id).await
@@ -306,7 +306,7 @@ pub async fn lock(session: &mut Session, id: DeletionId) -> Result<Option<Receip
 /// Asks for a restore of a locked receipt.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn request_restore(session: &mut Session, id: DeletionId, now: Timestamp) -> Result<()> {
     session.execute(&REQUEST_RESTORE, args![id, now]).await?;
     Ok(())
@@ -315,7 +315,7 @@ pub async fn request_restore(session: &mut Session, id: DeletionId, now: Timesta
 /// Notes that everything is restored.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn finish_restore(session: &mut Session, id: DeletionId, now: Timestamp) -> Result<()> {
     session.execute(&FINISH_RESTORE, args![id, now]).await?;
     Ok(())
@@ -325,7 +325,7 @@ pub async fn finish_restore(session: &mut Session, id: DeletionId, now: Timestam
 /// takes more on until then.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn open_for_files(session: &mut Session, project: ProjectId) -> Result<Option<DeletionId>> {
     let row = session.first(&OPEN_FOR_FILES, args![project]).await?;
     row.map(|row| row.reader().int().map(DeletionId)).transpose()
@@ -334,7 +334,7 @@ pub async fn open_for_files(session: &mut Session, project: ProjectId) -> Result
 /// Begins to free what a deletion took on; `false` when that was begun before.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn begin(session: &mut Session, id: DeletionId) -> Result<bool> {
     Ok(session.execute(&BEGIN, args![id]).await? == 1)
 }
@@ -343,7 +343,7 @@ pub async fn begin(session: &mut Session, id: DeletionId) -> Result<bool> {
 /// nothing is overwritten.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn save(session: &mut Session, receipt: &ReceiptRow) -> Result<()> {
     let values = args![
         receipt.id,
@@ -384,7 +384,7 @@ pub struct ReceiptFilter {
 /// A page of receipts, newest first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn list(session: &mut Session, wanted: &ReceiptFilter, limit: i64) -> Result<Vec<ReceiptRow>> {
     session.list(page(session.backend(), wanted, limit)).await?.iter().map(read).collect()
 }
@@ -440,7 +440,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
 /// Forgets at most `limit` receipts from before a moment; answers how many.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn purge(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![before, limit]).await
 }

@@ -161,7 +161,7 @@ static TABLES: &[&Statement] = &[
 /// free again.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn hide(session: &mut Session, project: ProjectId) -> Result<()> {
     for statement in [&DELETE_STATS, &DELETE_ASSIGNMENTS, &DELETE_TOKENS, &DELETE_TAGS, &DELETE_PROJECT] {
         session.execute(statement, args![project]).await?;
@@ -172,7 +172,7 @@ pub async fn hide(session: &mut Session, project: ProjectId) -> Result<()> {
 /// How many runs of a project are kept.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count_runs(session: &mut Session, project: ProjectId) -> Result<i64> {
     let row = session.first(&COUNT_RUNS, args![project]).await?;
     row.map_or(Ok(0), |row| row.reader().int())
@@ -181,7 +181,7 @@ pub async fn count_runs(session: &mut Session, project: ProjectId) -> Result<i64
 /// At most `limit` runs of a project, oldest first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn runs(session: &mut Session, project: ProjectId, limit: i64) -> Result<Vec<RunId>> {
     let rows = session.all(&RUNS, args![project, limit]).await?;
     rows.iter().map(|row| row.reader().int().map(RunId)).collect()
@@ -191,7 +191,7 @@ pub async fn runs(session: &mut Session, project: ProjectId, limit: i64) -> Resu
 /// `None` when all are empty.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn delete_rows(session: &mut Session, project: ProjectId, limit: i64) -> Result<Option<i64>> {
     for table in TABLES {
         let deleted = session.execute(table, args![project, limit]).await?;
@@ -207,7 +207,7 @@ pub async fn delete_rows(session: &mut Session, project: ProjectId, limit: i64) 
 /// answers how many objects that are.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn adopt_content(
     session: &mut Session,
     project: ProjectId,

@@ -1,4 +1,4 @@
-//! Runs on their way out. A deleted run leaves the list of runs at once: its
+//! Runs on their way out. A deleted run leaves the list of runs immediately: its
 //! row and its place in the directory go in the transaction that hides it,
 //! and a row here keeps what the later steps need. Each step deletes a bounded
 //! number of rows; done twice it does nothing more.
@@ -125,7 +125,7 @@ pub struct DoomedRun {
 /// What becomes of the rows of a deleted run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowsOfRun {
-    /// They are freed at once.
+    /// They are freed immediately.
     Freed,
     /// They are kept for a restore, and the aggregates still count them.
     KeptCounted,
@@ -165,7 +165,7 @@ pub struct Group {
 /// feed it are gone with the transaction; what a restore needs is kept.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn doom(session: &mut Session, receipt: DeletionId, run: &DoomedRun) -> Result<()> {
     let (project, id) = (run.project, run.run);
     let lanes = serde_json::Value::from(run.lanes.clone()).to_string();
@@ -187,7 +187,7 @@ pub async fn doom(session: &mut Session, receipt: DeletionId, run: &DoomedRun) -
 /// their runs.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn leave_group(session: &mut Session, project: ProjectId, group: &Group, run: RunId) -> Result<()> {
     let Group { instance_id, shard_total } = group;
     session.execute(&LEAVE_GROUP, args![project, instance_id, *shard_total, run]).await?;
@@ -199,7 +199,7 @@ pub async fn leave_group(session: &mut Session, project: ProjectId, group: &Grou
 /// gone, and [`expired::keep`] stored how they ended.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn uncount_runs(
     session: &mut Session,
     project: ProjectId,
@@ -214,7 +214,7 @@ pub async fn uncount_runs(
 /// Counts a run whose details are back.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn unexpire_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
     expired::forget(session, project, run).await?;
     session.execute(&UNCOUNT_RUNS, args![project, 0, -1]).await?;
@@ -224,7 +224,7 @@ pub async fn unexpire_run(session: &mut Session, project: ProjectId, run: RunId)
 /// The next run of a deletion that is not gone yet.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn next(session: &mut Session, receipt: DeletionId) -> Result<Option<DoomedRun>> {
     session.first(&NEXT, args![receipt]).await?.as_ref().map(read_doomed).transpose()
 }
@@ -246,7 +246,7 @@ pub(super) fn read_doomed(row: &Row) -> Result<DoomedRun> {
 /// How many runs of a deletion are not gone yet.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn left(session: &mut Session, receipt: DeletionId) -> Result<i64> {
     session.one(&COUNT, args![receipt]).await?.reader().int()
 }
@@ -254,7 +254,7 @@ pub async fn left(session: &mut Session, receipt: DeletionId) -> Result<i64> {
 /// The projects of the runs of a deletion that are not gone yet.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn projects(session: &mut Session, receipt: DeletionId) -> Result<Vec<ProjectId>> {
     let rows = session.all(&PROJECTS, args![receipt]).await?;
     rows.iter().map(|row| row.reader().int().map(ProjectId)).collect()
@@ -263,7 +263,7 @@ pub async fn projects(session: &mut Session, receipt: DeletionId) -> Result<Vec<
 /// Whether a run is being deleted, and not gone yet.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn is_doomed(session: &mut Session, project: ProjectId, run: RunId) -> Result<bool> {
     Ok(session.first(&IS_DOOMED, args![project, run]).await?.is_some())
 }
@@ -271,7 +271,7 @@ pub async fn is_doomed(session: &mut Session, project: ProjectId, run: RunId) ->
 /// Notes that a run was restored.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn spare(session: &mut Session, run: &DoomedRun) -> Result<()> {
     session.execute(&FORGET, args![run.project, run.run]).await?;
     Ok(())
@@ -280,7 +280,7 @@ pub async fn spare(session: &mut Session, run: &DoomedRun) -> Result<()> {
 /// Notes that nothing of a run is left.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn forget(session: &mut Session, run: &DoomedRun) -> Result<()> {
     if run.rows != RowsOfRun::Freed {
         kept::forget_run(session, run.project, run.run).await?;
@@ -293,7 +293,7 @@ pub async fn forget(session: &mut Session, run: &DoomedRun) -> Result<()> {
 /// referred to, one entry for each.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses,
+/// [`StoreError::Database`],
 /// [`StoreError::Busy`] when somebody else deleted them meanwhile.
 pub async fn delete_files(session: &mut Session, run: &DoomedRun, limit: i64) -> Result<Vec<BlobId>> {
     let first = session.all(&FILES, args![run.project, run.run, limit]).await?;
@@ -333,7 +333,7 @@ pub struct OwnObjects {
 /// answers how many parts they had.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete_pack_bytes(session: &mut Session, run: &DoomedRun, limit: i64) -> Result<u64> {
     session.execute(&DELETE_PACK_BYTES, args![run.project, run.run, limit]).await
 }
@@ -342,7 +342,7 @@ pub async fn delete_pack_bytes(session: &mut Session, run: &DoomedRun, limit: i6
 /// the object store for them.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete_own(session: &mut Session, run: &DoomedRun) -> Result<OwnObjects> {
     let args = || args![run.project, run.run];
     let row = session.one(&OWN_OBJECTS, args()).await?;
@@ -356,7 +356,7 @@ pub async fn delete_own(session: &mut Session, run: &DoomedRun) -> Result<OwnObj
 /// At most `limit` executions of a run, by id.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn executions(session: &mut Session, run: &DoomedRun, limit: i64) -> Result<Vec<ExecutionRow>> {
     executions::first_of_run(session, run.project, run.run, limit).await
 }
@@ -365,7 +365,7 @@ pub async fn executions(session: &mut Session, run: &DoomedRun, limit: i64) -> R
 /// which are for the caller to take back.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete_executions(
     session: &mut Session,
     run: &DoomedRun,
@@ -382,7 +382,7 @@ pub async fn delete_executions(
 /// run of the project is left of do not count as its tests either.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete_empty_states(
     session: &mut Session,
     project: ProjectId,
@@ -411,7 +411,7 @@ pub async fn delete_empty_states(
 /// exports and staged uploads to the deletion; answers how many rows.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete_rest(
     session: &mut Session,
     run: &DoomedRun,
@@ -471,7 +471,7 @@ const IN_DELETED_PROJECTS: &str = "SELECT r.project_id, r.id FROM test_runs r WH
 /// At most `limit` unpinned runs that match, oldest first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn matching(
     session: &mut Session,
     wanted: &RunsToDelete,
@@ -483,7 +483,7 @@ pub async fn matching(
 /// Whether unpinned runs match whose project is deleted and can be restored.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn match_in_deleted_projects(session: &mut Session, wanted: &RunsToDelete) -> Result<bool> {
     Ok(!listed(session, page(session.backend(), IN_DELETED_PROJECTS, wanted, 1)).await?.is_empty())
 }
@@ -491,7 +491,7 @@ pub async fn match_in_deleted_projects(session: &mut Session, wanted: &RunsToDel
 /// At most `limit` pinned runs that match, oldest first; they stay.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn pinned(
     session: &mut Session,
     wanted: &RunsToDelete,

@@ -46,7 +46,7 @@ const PACKS: i64 = 2_000;
 /// Whether packs of a run without an object are worth one.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn is_worth_it(session: &mut Session, project: ProjectId, run: RunId) -> Result<bool> {
     let bytes = session.one(&WAITING_BYTES, args![project, run]).await?.reader().int()?;
     Ok(bytes > WORTH_AN_OBJECT)

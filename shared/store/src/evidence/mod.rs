@@ -152,7 +152,7 @@ impl FilledPack {
     /// transaction that points at it.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     pub async fn keep(
         &self,
         session: &mut Session,
@@ -239,7 +239,7 @@ impl PackPlace {
 /// Takes ids for packs that will be kept beside their rows.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn take_ids(session: &mut Session, count: usize) -> Result<Vec<PackId>> {
     Ok(ids::allocate(session, Kind::Pack, count).await?.into_iter().map(PackId).collect())
 }
@@ -247,7 +247,7 @@ pub async fn take_ids(session: &mut Session, count: usize) -> Result<Vec<PackId>
 /// Takes an id for a pack that will be kept beside its row.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn take_id(session: &mut Session) -> Result<PackId> {
     Ok(PackId(ids::allocate_one(session, Kind::Pack).await?))
 }
@@ -272,7 +272,7 @@ impl AnnouncedPack {
 /// whatever happens next. From a transaction that is committed before.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn announce(
     session: &mut Session,
     project: ProjectId,
@@ -314,7 +314,7 @@ async fn remove(store: &Store, key: &str) -> Result<()> {
 /// Makes a written pack part of its run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn record(
     session: &mut Session,
     project: ProjectId,
@@ -330,7 +330,7 @@ pub async fn record(
 /// Lets go of a pack that no row points at: nothing in it was news.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn let_go(session: &mut Session, project: ProjectId, pack: PackId, now: Timestamp) -> Result<()> {
     let row = session.first(&DELETE, args![project, pack]).await?;
     match row.map(|row| row.reader().text()).transpose()? {
@@ -375,7 +375,7 @@ struct LocatedPack {
 /// of many attempts take what is beside the rows along.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn locate(session: &mut Session, project: ProjectId, slices: &[EvidenceSlice]) -> Result<Located> {
     // Whoever reads one that cannot be is told so then.
     let ranges: Vec<Range<u64>> = slices.iter().filter_map(|slice| range(0, slice).ok()).collect();
@@ -444,7 +444,7 @@ fn range(base: i64, slice: &EvidenceSlice) -> Result<Range<u64>> {
 /// Bytes of evidence that a run holds.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn size_of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<i64> {
     session.one(&SIZE_OF_RUN, args![project, run]).await?.reader().int()
 }

@@ -133,7 +133,7 @@ fn outcome(code: i64) -> Result<Outcome> {
 /// Executions of a run behind an id, at most `limit`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_run(
     session: &mut Session,
     project: ProjectId,
@@ -151,7 +151,7 @@ pub async fn of_run(
 /// each, out of the `days` up to the run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn passes_before(
     session: &mut Session,
     run: &RunRow,
@@ -176,7 +176,7 @@ pub async fn passes_before(
 /// and the line of each execution, if it has one.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lines_of_tests(
     session: &mut Session,
     project: ProjectId,
@@ -217,7 +217,7 @@ fn flag_group(row: &Row) -> Result<FlagGroup> {
 /// Counts the executions of a run by outcome and flags.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_flags(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<FlagGroup>> {
     let (low, high) = ExecutionId::range_of(run);
     session.all(&BY_FLAGS, args![project, run, low, high]).await?.iter().map(flag_group).collect()
@@ -226,7 +226,7 @@ pub async fn by_flags(session: &mut Session, project: ProjectId, run: RunId) -> 
 /// [`by_flags`], and how many clusters the run is the first to show.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_flags_with_new_clusters(
     session: &mut Session,
     project: ProjectId,
@@ -252,7 +252,7 @@ pub struct FileSums {
 /// Counts the executions of a run by file.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_file(
     session: &mut Session,
     project: ProjectId,
@@ -274,7 +274,7 @@ pub async fn by_file(
 /// tests fail, without those in quarantine.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_tag(
     session: &mut Session,
     project: ProjectId,
@@ -298,7 +298,7 @@ pub async fn by_tag(
 /// How many tests of a run did not run for one of some reasons.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn not_run_for(
     session: &mut Session,
     project: ProjectId,
@@ -317,7 +317,7 @@ pub type TimeKey = (i64, i64, i64);
 /// and start; sorted within the run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn timeline(
     session: &mut Session,
     project: ProjectId,
@@ -333,7 +333,7 @@ pub async fn timeline(
 /// The workers of a run that began with a test, up to `most`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn workers(
     session: &mut Session,
     project: ProjectId,

@@ -93,7 +93,7 @@ pub struct Part {
 /// included, by id. The caller knows that they are few.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn to_count(
     session: &mut Session,
     project: ProjectId,
@@ -107,7 +107,7 @@ pub async fn to_count(
 /// [`to_count`], with the tests of what is behind them.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn part(
     session: &mut Session,
     project: ProjectId,
@@ -153,7 +153,7 @@ fn executions(rows: &[Row]) -> Result<Vec<ToCount>> {
 /// Writes what is remarkable about some executions of a run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn set_flags(
     session: &mut Session,
     project: ProjectId,

@@ -31,7 +31,7 @@ pub struct Cell {
 /// Executions of tests in runs; `days` are the days of the runs' order keys.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_tests_in_runs(
     session: &mut Session,
     project: ProjectId,

@@ -201,7 +201,7 @@ impl Walk<'_> {
     /// The executions themselves.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     pub async fn executions(&self, session: &mut Session) -> Result<History> {
         let by_run = self.wanted.lanes.is_some() && !self.wanted.is_trouble();
         let base = if by_run { &WHOLE_BY_RUN } else { &WHOLE };
@@ -212,7 +212,7 @@ impl Walk<'_> {
     /// Their tries and commits only.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     pub async fn tried(&self, session: &mut Session) -> Result<Vec<TriedExecution>> {
         Ok(self.through(session, &TRIED, read_tried).await?.0)
     }
@@ -220,7 +220,7 @@ impl Walk<'_> {
     /// The execution that came right after the row the filter names.
     ///
     /// # Errors
-    /// [`StoreError::Database`] when the database refuses.
+    /// [`StoreError::Database`].
     pub async fn next(&self, session: &mut Session) -> Result<Option<ExecutionRow>> {
         let from = self.wanted.newer_than.map_or(self.first_seen, |(at, _)| Timestamp(at).day());
         let mut lower = from.max(self.first_seen).0;

@@ -99,7 +99,7 @@ pub struct Recurring {
 /// A page of the executions of one run: bounded by the run, never by history.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: ProjectId,
@@ -205,7 +205,7 @@ fn conditions(filter: Filter, wanted: &ExecutionFilter) -> Filter {
 /// How many executions of a run there are, up to `most`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count(
     session: &mut Session,
     project: ProjectId,
@@ -231,7 +231,7 @@ fn counting(backend: Backend, project: ProjectId, run: RunId, wanted: &Execution
 /// Failing executions of a whole project, newest first. ix: executions_rank
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn failing_of_project(
     session: &mut Session,
     project: ProjectId,

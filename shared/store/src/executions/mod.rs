@@ -75,7 +75,7 @@ impl ExecutionRow {
     }
 
     /// Time spent on attempts that did not matter in the end, ms: what a flaky
-    /// or failing test costs beside itself. 0 when it passed at once.
+    /// or failing test costs beside itself. 0 when it passed on the first attempt.
     #[must_use]
     pub fn lost_ms(&self) -> i64 {
         lost_ms(self.outcome, self.retries_ms, self.total_duration_ms - self.duration_ms)
@@ -352,7 +352,7 @@ pub struct RunPlace {
 /// The stored rows of a batch.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_batch(
     session: &mut Session,
     place: RunPlace,
@@ -365,7 +365,7 @@ pub async fn of_batch(
 /// [`of_batch`], with what came before the tests in the run's own lane.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_batch_with_predecessors(
     session: &mut Session,
     place: RunPlace,
@@ -380,7 +380,7 @@ pub async fn of_batch_with_predecessors(
 /// Writes the rows of a batch; file counts of existing rows are kept.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn upsert(
     session: &mut Session,
     place: RunPlace,
@@ -440,7 +440,7 @@ pub async fn upsert(
 /// One execution.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, id: ExecutionId) -> Result<Option<ExecutionRow>> {
     session.first(&BY_ID, args![project, id.run(), id]).await?.as_ref().map(read).transpose()
 }
@@ -448,7 +448,7 @@ pub async fn get(session: &mut Session, project: ProjectId, id: ExecutionId) -> 
 /// Several executions by id; those that are gone are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_many(
     session: &mut Session,
     project: ProjectId,
@@ -464,7 +464,7 @@ pub async fn get_many(
 /// At most `limit` executions of a run, by id.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn first_of_run(
     session: &mut Session,
     project: ProjectId,
@@ -477,7 +477,7 @@ pub async fn first_of_run(
 /// Executions of a run behind an id, in the order of their ids, at most `limit`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_run_after(
     session: &mut Session,
     project: ProjectId,
@@ -494,7 +494,7 @@ pub async fn of_run_after(
 /// others have one attempt, which their row describes.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn with_attempts_after(
     session: &mut Session,
     project: ProjectId,
@@ -511,7 +511,7 @@ pub async fn with_attempts_after(
 /// Durations (ms) of a run's executions that ran.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn durations(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<i64>> {
     let (low, high) = ExecutionId::range_of(run);
     let list = session.one(&DURATIONS, args![project, run, low, high]).await?.reader().text()?;
@@ -534,7 +534,7 @@ pub struct PlaceCount {
 /// Counts the decided executions of a run by browser project and shard.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn places(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<PlaceCount>> {
     let (low, high) = ExecutionId::range_of(run);
     let rows = session.all(&PLACES, args![project, run, low, high]).await?;
@@ -566,7 +566,7 @@ pub struct RunSums {
 /// Counts the executions of a run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn sums(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunSums> {
     let (low, high) = ExecutionId::range_of(run);
     let mut sums = RunSums::default();
@@ -585,7 +585,7 @@ pub async fn sums(session: &mut Session, project: ProjectId, run: RunId) -> Resu
 /// Adds to the file counts of an execution.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn count_files(
     session: &mut Session,
     project: ProjectId,
@@ -601,7 +601,7 @@ pub async fn count_files(
 /// slow.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn timeouts(
     session: &mut Session,
     project: ProjectId,
@@ -616,7 +616,7 @@ pub async fn timeouts(
 /// [`timeouts`] of executions of several projects.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn timeouts_in(
     session: &mut Session,
     executions: Vec<(ProjectId, ExecutionId)>,

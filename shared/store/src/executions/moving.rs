@@ -33,7 +33,7 @@ pub(crate) static BULKS: &[&Bulk] = &[&SET_TEST];
 /// The executions of some tests in a run, by id.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_tests(session: &mut Session, place: RunPlace, tests: Vec<i64>) -> Result<Vec<ExecutionRow>> {
     let args = args![place.project, place.day, place.run, tests];
     session.all(&OF_TESTS, args).await?.iter().map(read).collect()
@@ -43,7 +43,7 @@ pub async fn of_tests(session: &mut Session, place: RunPlace, tests: Vec<i64>) -
 /// they came.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_tests(session: &mut Session, place: RunPlace, executions: &[ExecutionRow]) -> Result<()> {
     let mut rows = SET_TEST.rows();
     for row in executions {
@@ -58,7 +58,7 @@ pub async fn set_tests(session: &mut Session, place: RunPlace, executions: &[Exe
 /// by id.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn outside_lane(
     session: &mut Session,
     project: ProjectId,
@@ -75,7 +75,7 @@ pub async fn outside_lane(
 /// Puts executions of a run into a lane.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_lane(
     session: &mut Session,
     project: ProjectId,

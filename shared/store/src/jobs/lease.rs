@@ -84,7 +84,7 @@ pub struct ClaimedJob {
 /// are parked.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn claim(
     store: &Store,
     kinds: &Kinds,
@@ -131,7 +131,7 @@ fn read(row: &Row, id: [u8; 32]) -> Result<ClaimedJob> {
 /// worker's.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn renew(store: &Store, lease: &Lease, now: Timestamp) -> Result<bool> {
     let mut session = store.db().begin().await?;
     let until = now.millis() + LEASE_MS;
@@ -144,7 +144,7 @@ pub async fn renew(store: &Store, lease: &Lease, now: Timestamp) -> Result<bool>
 /// worker's.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn complete(store: &Store, lease: &Lease, now: Timestamp) -> Result<bool> {
     let mut session = store.db().begin().await?;
     let ended = session.execute(&COMPLETE, args![lease.job, lease.id, now]).await? == 1;
@@ -157,7 +157,7 @@ pub async fn complete(store: &Store, lease: &Lease, now: Timestamp) -> Result<bo
 /// worker's.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn go_on(store: &Store, lease: &Lease, payload: &str, run_after: Timestamp) -> Result<bool> {
     let mut session = store.db().begin().await?;
     let kept = session.execute(&CONTINUE, args![lease.job, lease.id, run_after, payload]).await? == 1;
@@ -189,7 +189,7 @@ pub struct Failure {
 /// with every attempt, at most an hour, or parked after [`MAX_ATTEMPTS`].
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn fail(
     store: &Store,
     job: &ClaimedJob,

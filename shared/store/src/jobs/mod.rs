@@ -46,6 +46,11 @@ statements! {
     KNOWN_KEYS = "SELECT key FROM jobs WHERE key in_texts($1)";
     /// A job that no worker has seen. ix: jobs_key
     DELETE_UNCLAIMED = "DELETE FROM jobs WHERE key = $1 AND state = 'queued' AND attempts = 0";
+    /// The state of a job. ix: jobs_key
+    STATE = "SELECT state FROM jobs WHERE key = $1";
+    /// Queues a job that has ended again. ix: jobs_key
+    REQUEUE = "UPDATE jobs SET state = 'queued', payload = $2, attempts = 0, run_after = $3, finished_at = NULL, error = NULL, lease_id = NULL, \
+        lease_until = NULL WHERE key = $1 AND state IN ('done', 'parked')";
     /// Jobs of a kind that were given up. ix: jobs_by_state
     REVIVE = "UPDATE jobs SET state = 'queued', attempts = 0, run_after = $2, finished_at = NULL, lease_id = NULL, lease_until = NULL \
         WHERE state = 'parked' AND kind = $1";
@@ -59,11 +64,11 @@ statements! {
     PURGE_PERIODIC = "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE state IN ('done', 'parked') AND finished_at < $1 AND kind in_texts($2) LIMIT $3)";
 }
 
-/// Enqueues a job that is due at once, as part of the caller's transaction.
+/// Enqueues a job that is due immediately, as part of the caller's transaction.
 /// Answers whether the key was new.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn enqueue<P: Payload>(
     session: &mut Session,
     key: &str,
@@ -106,7 +111,7 @@ async fn insert(
 /// The job of a key.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn id_of(session: &mut Session, key: &str) -> Result<Option<i64>> {
     session.first(&ID_OF, args![key]).await?.map(|row| row.reader().int()).transpose()
 }
@@ -134,7 +139,7 @@ pub struct PeriodicJob {
 /// nothing is written.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn enqueue_periodic(store: &crate::Store, jobs: &[PeriodicJob], now: Timestamp) -> Result<()> {
     let keys: Vec<String> = jobs.iter().map(|job| job.key.clone()).collect();
     let rows = store.db().read().await?.all(&KNOWN_KEYS, args![keys]).await?;
@@ -154,15 +159,54 @@ pub async fn enqueue_periodic(store: &crate::Store, jobs: &[PeriodicJob], now: T
 /// one; its key may then be used again.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn forget_unclaimed(session: &mut Session, key: &str) -> Result<bool> {
     Ok(session.execute(&DELETE_UNCLAIMED, args![key]).await? == 1)
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// It waits, or a worker has it.
+    Waiting,
+    /// It is done.
+    Done,
+    /// It was given up.
+    GivenUp,
+}
+
+/// The state of the job with a key; `None` when there is none, or none any more.
+///
+/// # Errors
+/// [`StoreError::Database`].
+pub async fn state(session: &mut Session, key: &str) -> Result<Option<JobState>> {
+    let Some(row) = session.first(&STATE, args![key]).await? else { return Ok(None) };
+    match row.reader().text()?.as_str() {
+        "queued" | "leased" => Ok(Some(JobState::Waiting)),
+        "done" => Ok(Some(JobState::Done)),
+        "parked" => Ok(Some(JobState::GivenUp)),
+        _ => Err(StoreError::Damaged("an unknown state of a job")),
+    }
+}
+
+/// Queues a job again that is done or was given up; one that waits stays as it is.
+///
+/// # Errors
+/// As [`enqueue`].
+pub async fn requeue<P: Payload>(
+    session: &mut Session,
+    key: &str,
+    payload: &P,
+    now: Timestamp,
+) -> Result<bool> {
+    let payload = to_json(payload)?;
+    Ok(session.execute(&REQUEUE, args![key, payload, now]).await? == 1)
 }
 
 /// Queues all jobs of a kind again that were given up; answers how many.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn revive(session: &mut Session, kind: &str, now: Timestamp) -> Result<u64> {
     session.execute(&REVIVE, args![kind, now]).await
 }
@@ -171,7 +215,7 @@ pub async fn revive(session: &mut Session, kind: &str, now: Timestamp) -> Result
 /// when none is waiting.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn next_due(session: &mut Session, kinds: &[&str]) -> Result<Option<Timestamp>> {
     let row = session.first(&NEXT_DUE, args![texts(kinds)]).await?;
     row.map(|row| row.reader().time()).transpose()
@@ -193,7 +237,7 @@ pub struct JobCounts {
 /// Counts jobs by state.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn counts(session: &mut Session) -> Result<JobCounts> {
     let mut counts = JobCounts::default();
     for row in session.all(&COUNTS, args![]).await? {
@@ -213,7 +257,7 @@ pub async fn counts(session: &mut Session) -> Result<JobCounts> {
 /// Deletes at most `limit` jobs that were done before `before`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn purge_done(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE_DONE, args![before, limit]).await
 }
@@ -222,7 +266,7 @@ pub async fn purge_done(session: &mut Session, before: Timestamp, limit: i64) ->
 /// well or not: later periods have done their work.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn purge_periodic(
     session: &mut Session,
     kinds: &[&str],

@@ -133,12 +133,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn mark_read(
-    session: &mut Session,
-    user: UserId,
-    id: DeliveryId,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn mark_read(session: &mut Session, user: UserId, id: DeliveryId, now: Timestamp) -> Result<bool> {
     let is_changed = session.execute(&MARK_ONE, args![user, id, now]).await? > 0;
     Ok(is_changed || session.first(&IS_OWN, args![user, id]).await?.is_some())
 }

@@ -221,11 +221,7 @@ fn list_filter(
 
 /// What the list can look like, for the test that prepares every statement.
 pub(crate) fn shapes(backend: crate::Backend) -> Vec<Filter> {
-    let all = SubscriptionFilter {
-        user: Some(UserId(1)),
-        project: Some(ProjectId(1)),
-        scope: Some(vec![1]),
-    };
+    let all = SubscriptionFilter { user: Some(UserId(1)), project: Some(ProjectId(1)), scope: Some(vec![1]) };
     vec![list_filter(backend, &SubscriptionFilter::default(), None, 1), list_filter(backend, &all, None, 1)]
 }
 

@@ -78,7 +78,7 @@ fn read(row: &Row) -> Result<EditableProject> {
 /// A project, locked until the transaction ends.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn lock(session: &mut Session, id: ProjectId) -> Result<Option<EditableProject>> {
     session.first(&LOCK, args![id]).await?.as_ref().map(read).transpose()
 }
@@ -87,7 +87,7 @@ pub async fn lock(session: &mut Session, id: ProjectId) -> Result<Option<Editabl
 /// has its name.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn save(session: &mut Session, project: &EditableProject, now: Timestamp) -> Result<bool> {
     // Asked before, because a refused statement ends a transaction on PostgreSQL.
     let holder = session.first(&NAMED, args![&project.name]).await?;
@@ -139,7 +139,7 @@ pub struct RepositorySettings {
 /// The repository of a project; `None` when there is no such project.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn repository(session: &mut Session, project: ProjectId) -> Result<Option<RepositorySettings>> {
     let row = session.first(&REPOSITORY, args![project]).await?;
     row.map(|row| {
@@ -158,7 +158,7 @@ pub async fn repository(session: &mut Session, project: ProjectId) -> Result<Opt
 /// it away.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_badge(session: &mut Session, project: ProjectId, hash: Option<[u8; 32]>) -> Result<()> {
     session.execute(&SET_BADGE, args![project, hash.map(|hash| hash.to_vec())]).await?;
     Ok(())
@@ -167,7 +167,7 @@ pub async fn set_badge(session: &mut Session, project: ProjectId, hash: Option<[
 /// The project whose badge opens with the token of this hash.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_badge(session: &mut Session, hash: [u8; 32]) -> Result<Option<ProjectId>> {
     let row = session.first(&OF_BADGE, args![hash.to_vec()]).await?;
     row.map(|row| row.reader().int().map(ProjectId)).transpose()
@@ -185,7 +185,7 @@ pub struct SealedToken {
 /// At most `limit` sealed tokens of the projects behind one.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn sealed_tokens(session: &mut Session, after: ProjectId, limit: i64) -> Result<Vec<SealedToken>> {
     let rows = session.all(&SEALED, args![after, limit]).await?;
     rows.iter()
@@ -199,7 +199,7 @@ pub async fn sealed_tokens(session: &mut Session, after: ProjectId, limit: i64) 
 /// Replaces a sealed token; `false` when it was changed meanwhile.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn replace_sealed(session: &mut Session, token: &SealedToken, sealed: &str) -> Result<bool> {
     Ok(session.execute(&RESEAL, args![token.project, &token.sealed, sealed]).await? == 1)
 }

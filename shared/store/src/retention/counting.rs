@@ -45,7 +45,7 @@ pub struct CountedEvidence {
 /// Files of a run, without those of some executions.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn files(
     session: &mut Session,
     project: ProjectId,
@@ -69,7 +69,7 @@ pub async fn files(
 /// Evidence of a run, without that of some executions.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn evidence(
     session: &mut Session,
     project: ProjectId,
@@ -89,7 +89,7 @@ pub async fn evidence(
 /// Reports of a run: how many, and their bytes.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn reports(session: &mut Session, project: ProjectId, run: RunId) -> Result<(i64, i64)> {
     let row = session.one(&REPORTS, args![project, run]).await?;
     let mut r = row.reader();

@@ -50,7 +50,7 @@ fn of_run(row: &crate::db::Row) -> Result<(ProjectId, RunId)> {
 /// At most `limit` runs whose time is over.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn runs(session: &mut Session, now: Timestamp, limit: i64) -> Result<Vec<(ProjectId, RunId)>> {
     session.all(&RUNS, args![now, limit]).await?.iter().map(of_run).collect()
 }
@@ -80,7 +80,7 @@ fn file(r: &mut crate::db::Reader<'_>) -> Result<DueFile> {
 /// At most `limit` files whose time is over, with their runs.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn files(
     session: &mut Session,
     now: Timestamp,
@@ -115,7 +115,7 @@ pub struct DueReport {
 /// At most `limit` reports whose time is over.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn reports(session: &mut Session, now: Timestamp, limit: i64) -> Result<Vec<DueReport>> {
     let rows = session.all(&REPORTS, args![now, limit]).await?;
     rows.iter()
@@ -136,7 +136,7 @@ pub async fn reports(session: &mut Session, now: Timestamp, limit: i64) -> Resul
 /// The run whose evidence is due next.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn evidence(session: &mut Session, now: Timestamp) -> Result<Option<(ProjectId, RunId)>> {
     session.first(&EVIDENCE, args![now]).await?.as_ref().map(of_run).transpose()
 }
@@ -144,7 +144,7 @@ pub async fn evidence(session: &mut Session, now: Timestamp) -> Result<Option<(P
 /// Moves the date of a run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn move_run(
     session: &mut Session,
     project: ProjectId,
@@ -158,7 +158,7 @@ pub async fn move_run(
 /// Moves the dates of files.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn move_files(
     session: &mut Session,
     project: ProjectId,
@@ -172,7 +172,7 @@ pub async fn move_files(
 /// Moves the date of a report.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn move_report(
     session: &mut Session,
     project: ProjectId,
@@ -186,7 +186,7 @@ pub async fn move_report(
 /// Moves the date of the evidence of a run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn move_evidence(
     session: &mut Session,
     project: ProjectId,
@@ -200,7 +200,7 @@ pub async fn move_evidence(
 /// Outcome codes of some executions of a run, by execution.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn outcomes(
     session: &mut Session,
     project: ProjectId,
@@ -219,7 +219,7 @@ pub async fn outcomes(
 /// Deletes files that are still due, and answers them.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete_files(
     session: &mut Session,
     project: ProjectId,
@@ -236,7 +236,7 @@ pub async fn delete_files(
 /// Deletes the row of a report that is still due; `false` when it is not.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn delete_report(
     session: &mut Session,
     project: ProjectId,

@@ -25,7 +25,7 @@ statements! {
 /// The newest green run of a lane.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn last_green(session: &mut Session, project: ProjectId, lane: i64) -> Result<Option<RunId>> {
     let row = session.first(&LAST_GREEN, args![project, lane]).await?;
     row.map(|row| row.reader().int().map(RunId)).transpose()
@@ -34,7 +34,7 @@ pub async fn last_green(session: &mut Session, project: ProjectId, lane: i64) ->
 /// Whether a run is among the `count` newest of its project.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn is_among_newest(
     session: &mut Session,
     project: ProjectId,
@@ -51,7 +51,7 @@ pub async fn is_among_newest(
 /// The executions of a run in which clusters were first seen.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn first_failures(
     session: &mut Session,
     project: ProjectId,
@@ -65,7 +65,7 @@ pub async fn first_failures(
 /// open cluster.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn samples(
     session: &mut Session,
     project: ProjectId,

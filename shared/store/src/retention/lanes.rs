@@ -77,7 +77,7 @@ static PROJECT_WIDE_DAYS: &[&Statement] = &[&OLD_BROWSER_DAYS, &OLD_ENDPOINT_DAY
 /// The project behind one, by id.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn next_project(session: &mut Session, after: Option<ProjectId>) -> Result<Option<ProjectId>> {
     let row = session.first(&NEXT_PROJECT, args![after.map_or(0, ProjectId::get)]).await?;
     row.map(|row| row.reader().int().map(ProjectId)).transpose()
@@ -87,7 +87,7 @@ pub async fn next_project(session: &mut Session, after: Option<ProjectId>) -> Re
 /// id and branch.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn silent(
     session: &mut Session,
     project: ProjectId,
@@ -105,7 +105,7 @@ pub async fn silent(
 /// Lanes of a project that have numbers.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn with_numbers(session: &mut Session, project: ProjectId) -> Result<Vec<i64>> {
     let rows = session.all(&OF_PROJECT, args![project]).await?;
     rows.iter().map(|row| row.reader().int()).collect()
@@ -115,7 +115,7 @@ pub async fn with_numbers(session: &mut Session, project: ProjectId) -> Result<V
 /// `since`. Committed before the first number goes.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn clear(session: &mut Session, project: ProjectId, lane: i64, since: Timestamp) -> Result<bool> {
     Ok(session.execute(&CLEAR, args![project, lane, since]).await? == 1)
 }
@@ -124,7 +124,7 @@ pub async fn clear(session: &mut Session, project: ProjectId, lane: i64, since: 
 /// when none is left, which is noted, or when a run came meanwhile.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn delete_numbers(
     session: &mut Session,
     project: ProjectId,
@@ -148,7 +148,7 @@ pub async fn delete_numbers(
 /// before one; `false` when none is left.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn delete_days_of_project(
     session: &mut Session,
     project: ProjectId,
@@ -167,7 +167,7 @@ pub async fn delete_days_of_project(
 /// when none is left.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn delete_days(
     session: &mut Session,
     project: ProjectId,

@@ -81,7 +81,7 @@ impl Dates<'_> {
 /// Dates a run and all that belongs to it.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn date(session: &mut Session, project: ProjectId, run: RunId, dates: &Dates<'_>) -> Result<()> {
     session.write(&DATE_RUN, args![project, run, dates.run]).await?;
     let rules = dates.files;
@@ -98,7 +98,7 @@ pub async fn date(session: &mut Session, project: ProjectId, run: RunId, dates: 
 /// When the time of a run is over.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn end_of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<Option<Timestamp>> {
     session.first(&END_OF_RUN, args![project, run]).await?.map_or(Ok(None), |row| row.reader().opt_time())
 }
@@ -118,7 +118,7 @@ pub struct PlacedRun {
 /// as order key and id; oldest first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn runs_after(
     session: &mut Session,
     project: Option<ProjectId>,

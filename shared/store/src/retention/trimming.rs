@@ -48,7 +48,7 @@ pub struct Pointing {
 /// behind `after`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn pointing(
     session: &mut Session,
     project: ProjectId,
@@ -78,7 +78,7 @@ pub async fn pointing(
 /// Takes the evidence of executions away that have no stored attempts.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn clear(session: &mut Session, project: ProjectId, run: RunId, ids: Vec<i64>) -> Result<()> {
     if !ids.is_empty() {
         session.execute(&CLEAR, args![project, run, ids]).await?;
@@ -89,7 +89,7 @@ pub async fn clear(session: &mut Session, project: ProjectId, run: RunId, ids: V
 /// Points an execution elsewhere.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn point(session: &mut Session, project: ProjectId, run: RunId, to: &Pointing) -> Result<()> {
     let part = |read: fn(EvidenceSlice) -> i64| to.evidence.map(read);
     let values = args![
@@ -121,7 +121,7 @@ pub struct PackRow {
 /// The packs of a run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn packs(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<PackRow>> {
     let rows = session.all(&PACKS, args![project, run]).await?;
     rows.iter()

@@ -49,7 +49,7 @@ impl BrowserDays {
 /// Adds a batch to the days of its browser projects.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn add_browser_days(session: &mut Session, project: ProjectId, days: BrowserDays) -> Result<()> {
     let mut rows = ADD.rows();
     for ((day, browser), (passed, failed)) in days.0.into_iter().filter(|(_, sums)| *sums != (0, 0)) {
@@ -74,7 +74,7 @@ pub struct BrowserSums {
 /// name.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn browser_days(
     session: &mut Session,
     projects: Vec<i64>,

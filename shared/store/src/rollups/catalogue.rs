@@ -79,7 +79,7 @@ pub struct CatalogueLanes {
 /// project, whatever their history.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn catalogue(
     session: &mut Session,
     project: ProjectId,
@@ -198,7 +198,7 @@ fn in_lane(
 /// page of an order without an index is.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count_in_catalogue(
     session: &mut Session,
     project: ProjectId,
@@ -222,7 +222,7 @@ const NEVER_RAN: &str = "c.joined_to IS NULL AND NOT EXISTS (SELECT 1 FROM test_
 /// the oldest first, behind one of them.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn never_ran(
     session: &mut Session,
     project: ProjectId,
@@ -239,7 +239,7 @@ pub async fn never_ran(
 /// How many these are.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count_never_ran(
     session: &mut Session,
     project: ProjectId,
@@ -356,7 +356,7 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
 /// out.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn with_states(
     session: &mut Session,
     project: ProjectId,

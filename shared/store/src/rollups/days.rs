@@ -143,7 +143,7 @@ impl TestDays {
 /// Adds a batch to the days of its tests.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn add_test_days(session: &mut Session, project: ProjectId, days: TestDays) -> Result<()> {
     let mut rows = ADD_TEST_DAYS.rows();
     for ((lane, day, case), delta) in days.0 {
@@ -170,7 +170,7 @@ pub async fn add_test_days(session: &mut Session, project: ProjectId, days: Test
 /// left out.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn test_days(
     session: &mut Session,
     project: ProjectId,
@@ -206,7 +206,7 @@ pub struct RunContribution {
     pub lost_ms: i64,
     /// Tests that passed before and failed.
     pub new_regressions: i64,
-    /// Tests that passed at once before and were flaky.
+    /// Tests that passed on the first attempt before and were flaky.
     pub new_flaky: i64,
     /// Clusters of failures it was the first to show.
     pub new_clusters: i64,
@@ -215,7 +215,7 @@ pub struct RunContribution {
 /// Replaces what a run contributed to a day of its project in some lanes.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn add_project_day(
     session: &mut Session,
     project: ProjectId,

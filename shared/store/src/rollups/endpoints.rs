@@ -136,7 +136,7 @@ pub struct RunEndpoint {
 /// Counts the requests of a batch. `is_fresh` is a run that has none yet.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn add_endpoints(
     session: &mut Session,
     place: EndpointPlace,
@@ -260,7 +260,7 @@ async fn add_to_day(
 /// Takes back everything a run counted for its day, and forgets it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn take_back_endpoints(session: &mut Session, place: EndpointPlace) -> Result<()> {
     subtract_endpoints(session, place).await?;
     session.execute(&DROP_RUN, args![place.project, place.run]).await?;
@@ -270,7 +270,7 @@ pub async fn take_back_endpoints(session: &mut Session, place: EndpointPlace) ->
 /// Adds what a restored run has of its own to its day again.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn restore_endpoints(session: &mut Session, place: EndpointPlace) -> Result<()> {
     let restored = of_run(session, place.project, place.run).await?;
     if restored.is_empty() {
@@ -288,7 +288,7 @@ pub async fn restore_endpoints(session: &mut Session, place: EndpointPlace) -> R
 /// Takes what a run counted for its day out of it; the run keeps its own rows.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn subtract_endpoints(session: &mut Session, place: EndpointPlace) -> Result<()> {
     let EndpointPlace { project, run, day } = place;
     let gone = of_run(session, project, run).await?;
@@ -376,7 +376,7 @@ async fn write_day(
 /// Every endpoint of a run, by method and route.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<RunEndpoint>> {
     session.all(&OF_RUN, args![project, run]).await?.iter().map(read_run).collect()
 }
@@ -385,7 +385,7 @@ pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Re
 /// them from one day to another, at most `limit`.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn slowest_endpoints(
     session: &mut Session,
     projects: Vec<i64>,
@@ -441,7 +441,7 @@ impl EndpointDay {
 /// day. Endpoints that share a route with one that is asked for may come along.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn endpoints_of_days(
     session: &mut Session,
     projects: Vec<i64>,

@@ -7,6 +7,7 @@ pub(crate) mod browsers;
 pub(crate) mod catalogue;
 pub(crate) mod days;
 pub(crate) mod endpoints;
+pub(crate) mod owners;
 pub(crate) mod portfolio;
 pub mod scores;
 pub(crate) mod specs;
@@ -22,6 +23,7 @@ pub use endpoints::{
     EndpointDay, EndpointPlace, RunEndpoint, add_endpoints, endpoints_of_days, of_run as endpoints_of_run,
     restore_endpoints, slowest_endpoints, subtract_endpoints, take_back_endpoints,
 };
+pub use owners::{OwnerFilter, OwnerRow, owners};
 pub use portfolio::{DecidedDay, LaneOfEach, Windows, days_together, decided_days, windows_of_each};
 pub use specs::{Folder, FolderDays, add_folder_days, files, folder_of, folders};
 pub use states::{

@@ -1,4 +1,4 @@
-//! Days of several projects at once: each question is one statement over
+//! Days of several projects together: each question is one statement over
 //! ranges of the days' primary key, however many projects there are.
 
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ pub struct LaneOfEach {
 /// The days of some projects added up, oldest first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn days_together(
     session: &mut Session,
     LaneOfEach { projects, lane }: LaneOfEach,
@@ -74,7 +74,7 @@ pub struct Windows {
 /// span; projects without a run are left out.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn windows_of_each(
     session: &mut Session,
     LaneOfEach { projects, lane }: LaneOfEach,
@@ -108,7 +108,7 @@ pub struct DecidedDay {
 /// How the tests of each of some projects ended, day by day.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn decided_days(
     session: &mut Session,
     LaneOfEach { projects, lane }: LaneOfEach,

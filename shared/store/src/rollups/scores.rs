@@ -75,7 +75,7 @@ statements! {
 /// lane.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn with_flaky(session: &mut Session, projects: Vec<i64>, least: i64) -> Result<HashSet<ProjectId>> {
     let rows = session.all(&WITH_FLAKY, args![projects, least]).await?;
     rows.iter().map(|row| Ok(ProjectId(row.reader().int()?))).collect()
@@ -109,7 +109,7 @@ pub struct FlakyRow {
 /// The tests of a lane that may be flaky, in no particular order.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn maybe_flaky(
     session: &mut Session,
     project: ProjectId,
@@ -182,7 +182,7 @@ pub struct FlakyLane {
 /// in one environment, or of all.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn count_flaky_in(
     session: &mut Session,
     projects: Vec<i64>,
@@ -216,7 +216,7 @@ pub async fn count_flaky_in(
 /// project in the lane beside it.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn flaky_in(
     session: &mut Session,
     (projects, lanes): (Vec<i64>, Vec<i64>),
@@ -229,7 +229,7 @@ pub async fn flaky_in(
 /// broken and not flaky.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn unwell_flaky_in(
     session: &mut Session,
     (projects, lanes): (Vec<i64>, Vec<i64>),
@@ -254,7 +254,7 @@ fn read_flaky(rows: &[Row]) -> Result<Vec<(ProjectId, i64, FlakyRow)>> {
 /// The states of some tests in a lane, in no particular order.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn states_of(
     session: &mut Session,
     project: ProjectId,
@@ -290,7 +290,7 @@ pub struct Durations {
 /// lane that has any and that ran on a day or later. Bounded by the tests of the project.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn durations(
     session: &mut Session,
     project: ProjectId,
@@ -307,7 +307,7 @@ pub async fn durations(
 /// projects.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn durations_of_timed_out(
     session: &mut Session,
     LaneOfEach { projects, lane }: LaneOfEach,
@@ -341,7 +341,7 @@ fn read_durations(r: &mut Reader<'_>, runs: usize) -> Result<Option<Durations>> 
 /// within the days given, be it in a run that failed as a whole.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn last_failing_days(
     session: &mut Session,
     project: ProjectId,

@@ -94,7 +94,7 @@ impl FolderDays {
 /// Adds a batch to the days of its folders.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn add_folder_days(session: &mut Session, project: ProjectId, days: FolderDays) -> Result<()> {
     let mut rows = ADD.rows();
     let places = days.0.iter().flat_map(|(folder, places)| {
@@ -135,7 +135,7 @@ pub struct Folder {
 /// the files of the project.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn folders(
     session: &mut Session,
     project: ProjectId,
@@ -168,7 +168,7 @@ pub async fn folders(
 /// files.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn files(
     session: &mut Session,
     project: ProjectId,

@@ -222,7 +222,7 @@ impl States {
 /// transactions never both think to be the first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn lock_states(
     session: &mut Session,
     project: ProjectId,
@@ -348,7 +348,7 @@ fn state_of(columns: &StateColumns) -> Result<Option<TestState>> {
 /// Writes the states of a batch with their flaky scores.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn write_states(session: &mut Session, project: ProjectId, states: &States) -> Result<()> {
     let believing = lanes_that_believe_failures(session, project, states).await?;
     let (mut moved, mut unmoved) = (WRITE_STATES.rows(), WRITE_COUNTS.rows());
@@ -417,7 +417,7 @@ async fn lanes_that_believe_failures(
 /// bounds the memory. Executions that wait to be counted are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn newest_observations(
     session: &mut Session,
     project: ProjectId,
@@ -469,7 +469,7 @@ pub async fn newest_observations(
 /// out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn states_in(
     session: &mut Session,
     project: ProjectId,
@@ -488,7 +488,7 @@ pub async fn states_in(
 /// one there are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn states_of(
     session: &mut Session,
     project: ProjectId,
@@ -512,7 +512,7 @@ pub async fn states_of(
 /// What came before some tests in one lane; tests without a state are left out.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn predecessors(
     session: &mut Session,
     project: ProjectId,
@@ -536,7 +536,7 @@ pub(crate) fn read_predecessors(rows: &[Row]) -> Result<HashMap<TestCaseId, Pred
 /// The state of one test in one lane.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn state(
     session: &mut Session,
     project: ProjectId,

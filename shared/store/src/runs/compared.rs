@@ -81,7 +81,7 @@ statements! {
 /// The newest green run of a lane that stands before `run`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn green_before(session: &mut Session, run: &RunRow, lane: i64) -> Result<Option<RunRow>> {
     let args = args![run.project, lane, run.order_at, run.id];
     session.first(&GREEN_BEFORE, args).await?.as_ref().map(read).transpose()
@@ -90,7 +90,7 @@ pub async fn green_before(session: &mut Session, run: &RunRow, lane: i64) -> Res
 /// The newest final run with the branch and environment of `run` before it.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn previous(session: &mut Session, run: &RunRow) -> Result<Option<RunRow>> {
     let args = args![run.project, &run.branch, &run.environment, run.order_at, run.id];
     session.first(&FINAL_BEFORE, args).await?.as_ref().map(read).transpose()
@@ -100,7 +100,7 @@ pub async fn previous(session: &mut Session, run: &RunRow) -> Result<Option<RunR
 /// with the one at another, the first ones first, at most `limit`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn of_place_up_to(
     session: &mut Session,
     project: ProjectId,
@@ -117,7 +117,7 @@ pub async fn of_place_up_to(
 /// another, the first ones first, at most `limit`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn up_to(
     session: &mut Session,
     project: ProjectId,
@@ -133,7 +133,7 @@ pub async fn up_to(
 /// `limit`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn before(
     session: &mut Session,
     project: ProjectId,
@@ -148,7 +148,7 @@ pub async fn before(
 /// that claimed to be full, newest first.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn suite_sizes(session: &mut Session, run: &RunRow) -> Result<Vec<EarlierRun>> {
     let limit = i64::try_from(LOOKED_AT).unwrap_or(i64::MAX);
     let args = args![run.project, run.lane_id, run.order_at, run.id, limit];
@@ -164,7 +164,7 @@ pub async fn suite_sizes(session: &mut Session, run: &RunRow) -> Result<Vec<Earl
 /// show, as its row says.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn note(session: &mut Session, run: &RunRow, quarantined_failed: i64) -> Result<()> {
     let number = |read: fn(Compared) -> i64| run.compared.map(read);
     let args = args![
@@ -182,7 +182,7 @@ pub async fn note(session: &mut Session, run: &RunRow, quarantined_failed: i64) 
 /// Gives a run a label by hand; ingest leaves it alone from then on.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_label(
     session: &mut Session,
     project: ProjectId,
@@ -197,7 +197,7 @@ pub async fn set_label(
 /// Pins a run, or lets it go.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_pin(
     session: &mut Session,
     project: ProjectId,

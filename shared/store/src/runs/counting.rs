@@ -41,7 +41,7 @@ pub enum Waiting {
 /// Whether executions of runs that are over wait in a project.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn is_waiting(session: &mut Session, project: ProjectId) -> Result<bool> {
     Ok(session.first(&IS_WAITING, args![project]).await?.is_some())
 }
@@ -49,7 +49,7 @@ pub async fn is_waiting(session: &mut Session, project: ProjectId) -> Result<boo
 /// How many executions of runs that are over wait in a project.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn waiting_executions(session: &mut Session, project: ProjectId) -> Result<i64> {
     session.one(&WAITING_EXECUTIONS, args![project]).await?.reader().int()
 }
@@ -57,7 +57,7 @@ pub async fn waiting_executions(session: &mut Session, project: ProjectId) -> Re
 /// The projects in which executions of runs that are over wait.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn waiting_projects(session: &mut Session) -> Result<Vec<ProjectId>> {
     let rows = session.all(&WAITING_PROJECTS, args![]).await?;
     rows.iter().map(|row| row.reader().int().map(ProjectId)).collect()
@@ -66,7 +66,7 @@ pub async fn waiting_projects(session: &mut Session) -> Result<Vec<ProjectId>> {
 /// The projects in which executions have waited since a moment.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn waiting_since(session: &mut Session, since: Timestamp) -> Result<Vec<ProjectId>> {
     let rows = session.all(&WAITING_SINCE, args![since]).await?;
     rows.iter().map(|row| row.reader().int().map(ProjectId)).collect()
@@ -76,7 +76,7 @@ pub async fn waiting_since(session: &mut Session, since: Timestamp) -> Result<Ve
 /// the transaction ends.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn lock_waiting(
     session: &mut Session,
     project: ProjectId,
@@ -93,7 +93,7 @@ pub async fn lock_waiting(
 /// Writes how far the executions of a locked run are counted.
 ///
 /// # Errors
-/// [`StoreError::Database`](crate::StoreError::Database) when the database refuses.
+/// [`StoreError::Database`](crate::StoreError::Database).
 pub async fn set_counted(session: &mut Session, run: &RunRow) -> Result<()> {
     session.write(&SET_COUNTED, args![run.project, run.id, run.counted_to, run.uncounted_since]).await
 }

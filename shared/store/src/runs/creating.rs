@@ -76,7 +76,7 @@ statements! {
 /// Creates a run.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn create(
     session: &mut Session,
     project: ProjectId,

@@ -52,7 +52,7 @@ pub(super) async fn insert_details(
 /// Details of a run.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn details(session: &mut Session, project: ProjectId, run: RunId) -> Result<RunDetails> {
     let Some(row) = session.first(&DETAILS, args![project, run]).await? else {
         return Ok(RunDetails { metadata: "{}".to_owned(), ..RunDetails::default() });
@@ -69,7 +69,7 @@ pub async fn details(session: &mut Session, project: ProjectId, run: RunId) -> R
 /// Metadata of some runs, as JSON; those without any are left out.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn metadata_of(
     session: &mut Session,
     project: ProjectId,
@@ -87,7 +87,7 @@ pub async fn metadata_of(
 /// Writes the details of a locked run.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn update_details(
     session: &mut Session,
     project: ProjectId,

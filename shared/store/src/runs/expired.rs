@@ -111,7 +111,7 @@ fn expired(row: &Row) -> Result<BriefRow> {
 /// for stays.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn keep(session: &mut Session, project: ProjectId, runs: Vec<i64>) -> Result<()> {
     session.execute(&KEEP, args![project, runs.clone()]).await?;
     session.execute(&TRIM, args![project, runs.clone(), MAX_FULL_RUNS]).await?;
@@ -122,7 +122,7 @@ pub async fn keep(session: &mut Session, project: ProjectId, runs: Vec<i64>) -> 
 /// Forgets how a run ended that is back.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn forget(session: &mut Session, project: ProjectId, run: RunId) -> Result<()> {
     session.execute(&FORGET, args![project, run]).await?;
     Ok(())
@@ -132,7 +132,7 @@ pub async fn forget(session: &mut Session, project: ProjectId, run: RunId) -> Re
 /// happens when it is the lane of an environment.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub(crate) async fn forget_branch(session: &mut Session, project: ProjectId, lane: i64) -> Result<()> {
     session.execute(&FORGET_BRANCH, args![project, lane]).await?;
     Ok(())
@@ -142,7 +142,7 @@ pub(crate) async fn forget_branch(session: &mut Session, project: ProjectId, lan
 /// particular order.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn latest_of(session: &mut Session, projects: Vec<i64>) -> Result<Vec<BriefRow>> {
     if projects.is_empty() {
         return Ok(Vec::new());
@@ -155,7 +155,7 @@ pub async fn latest_of(session: &mut Session, projects: Vec<i64>) -> Result<Vec<
 /// older ones among them. `projects` are those of which full runs were deleted.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn complete(
     session: &mut Session,
     found: &mut HashMap<ProjectId, Vec<BriefRow>>,

@@ -1,5 +1,5 @@
 //! Groups: the shards of one pipeline. The row is the lock under which a shard
-//! finds its run, so that shards which start at once make one run.
+//! finds its run, so that shards which start at the same time make one run.
 
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
@@ -34,7 +34,7 @@ pub struct GroupKey {
 /// The newest run of a group, without locking it.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn newest(session: &mut Session, key: &GroupKey) -> Result<Option<RunId>> {
     let row = session.first(&NEWEST, args![key.project, &key.instance_id, key.shard_total]).await?;
     Ok(row.map(|row| row.reader().opt_int()).transpose()?.flatten().map(RunId))
@@ -44,7 +44,7 @@ pub async fn newest(session: &mut Session, key: &GroupKey) -> Result<Option<RunI
 /// and answers its newest run.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn lock(session: &mut Session, key: &GroupKey, now: Timestamp) -> Result<Option<RunId>> {
     session.write(&INSERT, args![key.project, &key.instance_id, key.shard_total, now]).await?;
     let row = session.one(&LOCK, args![key.project, &key.instance_id, key.shard_total]).await?;
@@ -54,7 +54,7 @@ pub async fn lock(session: &mut Session, key: &GroupKey, now: Timestamp) -> Resu
 /// Makes a run the newest of its group.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_newest(session: &mut Session, key: &GroupKey, run: RunId, now: Timestamp) -> Result<()> {
     let args = args![key.project, &key.instance_id, key.shard_total, run, now];
     session.write(&SET_NEWEST, args).await?;

@@ -36,7 +36,7 @@ pub struct RunFilter {
 /// A page of runs of one project, or of all projects, by start and id.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn list(
     session: &mut Session,
     project: Option<ProjectId>,
@@ -74,7 +74,7 @@ pub struct DurationRow {
 /// [`list`] of one project, with the few columns of a chart of durations.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn durations(
     session: &mut Session,
     project: ProjectId,
@@ -172,7 +172,7 @@ pub struct RunsCounted {
 /// How many runs of a project there are, up to `most`.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn count(
     session: &mut Session,
     project: ProjectId,

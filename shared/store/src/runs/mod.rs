@@ -59,7 +59,7 @@ statements! {
 /// One run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get(session: &mut Session, project: ProjectId, run: RunId) -> Result<Option<RunRow>> {
     session.first(&BY_ID, args![project, run]).await?.as_ref().map(read).transpose()
 }
@@ -94,7 +94,7 @@ pub async fn lock_with_slots(
 /// Several runs of a project, in no particular order.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn get_many(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<Vec<RunRow>> {
     session.all(&BY_IDS, args![project, ids]).await?.iter().map(read).collect()
 }
@@ -102,7 +102,7 @@ pub async fn get_many(session: &mut Session, project: ProjectId, ids: Vec<i64>) 
 /// Unfinished runs, newest first; `projects` limits them to some projects.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn open(session: &mut Session, projects: Option<&[ProjectId]>, limit: i64) -> Result<Vec<RunRow>> {
     let rows = match projects {
         Some(projects) => {
@@ -118,7 +118,7 @@ pub async fn open(session: &mut Session, projects: Option<&[ProjectId]>, limit: 
 /// id, after a run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn silent(
     session: &mut Session,
     since: Timestamp,
@@ -139,7 +139,7 @@ pub async fn silent(
 /// moment, in ascending order.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn silent_of_instance(
     session: &mut Session,
     project: ProjectId,
@@ -153,7 +153,7 @@ pub async fn silent_of_instance(
 /// The commits of some runs, as far as they are known.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn commits_of(
     session: &mut Session,
     projects: Vec<i64>,

@@ -1,4 +1,4 @@
-//! The newest runs of several projects at once, each with its own limit: one
+//! The newest runs of several projects together, each with its own limit: one
 //! statement however many projects a page shows.
 
 use std::collections::HashMap;
@@ -223,7 +223,7 @@ pub(crate) static STATEMENTS: &[&Statement] = &[
 /// The latest run of each of several projects, in no particular order.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn latest_of(session: &mut Session, projects: Vec<i64>) -> Result<Vec<BriefRow>> {
     session.all(&LATEST_OF, args![projects]).await?.iter().map(read).collect()
 }
@@ -247,7 +247,7 @@ pub enum Newest<'a> {
 /// one are left out. An empty environment means runs without one.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn newest_of(
     session: &mut Session,
     projects: Vec<i64>,

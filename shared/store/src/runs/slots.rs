@@ -129,7 +129,7 @@ fn found(row: &Row) -> Result<FoundSlot> {
 /// The slots of a run in the order they were opened.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<SlotRow>> {
     session.all(&OF_RUN, args![project, run]).await?.iter().map(read).collect()
 }
@@ -137,7 +137,7 @@ pub async fn of_run(session: &mut Session, project: ProjectId, run: RunId) -> Re
 /// The slot a start key belongs to.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_start_key(
     session: &mut Session,
     project: ProjectId,
@@ -149,7 +149,7 @@ pub async fn by_start_key(
 /// The newest slot opened after a moment whose client may have sent this body.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn by_recovery_key(
     session: &mut Session,
     project: ProjectId,
@@ -165,7 +165,7 @@ pub async fn by_recovery_key(
 /// were set up without a key of their own are meant.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn begun_about(
     session: &mut Session,
     project: ProjectId,
@@ -183,7 +183,7 @@ pub async fn begun_about(
 /// that were set up without a key of their own are meant.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn registered_before(
     session: &mut Session,
     project: ProjectId,
@@ -199,7 +199,7 @@ pub async fn registered_before(
 /// At most `limit` runs that clients of a CI job fed, newest first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn runs_of_job(
     session: &mut Session,
     project: ProjectId,
@@ -213,7 +213,7 @@ pub async fn runs_of_job(
 /// Stores a new slot; `false` when another caller took the start key first.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn insert(
     session: &mut Session,
     project: ProjectId,
@@ -254,7 +254,7 @@ pub async fn insert(
 /// Writes where a slot stands.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn update(session: &mut Session, project: ProjectId, row: &SlotRow) -> Result<()> {
     let s = &row.slot;
     session
@@ -285,7 +285,7 @@ pub async fn update(session: &mut Session, project: ProjectId, row: &SlotRow) ->
 /// happens when another slot has it.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn name(session: &mut Session, project: ProjectId, slot: SlotId, key: [u8; 32]) -> Result<()> {
     session.write(&NAME, args![project, slot, key]).await?;
     Ok(())
@@ -294,7 +294,7 @@ pub async fn name(session: &mut Session, project: ProjectId, slot: SlotId, key: 
 /// Notes a sign of life of a slot.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn touch(session: &mut Session, project: ProjectId, slot: SlotId, now: Timestamp) -> Result<()> {
     session.write(&TOUCH, args![project, slot, now]).await?;
     Ok(())

@@ -73,7 +73,7 @@ statements! {
 /// Revokes the tokens that were given out while nobody had to sign in.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn revoke_ownerless(session: &mut Session, now: Timestamp) -> Result<u64> {
     session.execute(&REVOKE_OWNERLESS, args![now]).await
 }
@@ -155,7 +155,7 @@ pub struct CheckedToken {
 ///
 /// # Errors
 /// [`StoreError::Damaged`] when the system gives no random bytes;
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn mint(
     session: &mut Session,
     project: ProjectId,
@@ -186,7 +186,7 @@ pub async fn mint(
 /// What a token is to a run: `None` when there is no such run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn check(
     session: &mut Session,
     run: RunId,
@@ -210,7 +210,7 @@ pub struct Feeder {
 /// before: on SQLite in one way to the database.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn check_feeder(
     session: &mut Session,
     run: RunId,
@@ -257,7 +257,7 @@ pub async fn minter(session: &mut Session, project: ProjectId, token: TokenHash)
 /// Uses a set-up token up; `false` when it was used before.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn use_up(
     session: &mut Session,
     project: ProjectId,
@@ -270,7 +270,7 @@ pub async fn use_up(
 /// Revokes all tokens of a run and answers how many still opened something.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn revoke(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<u64> {
     session.execute(&REVOKE, args![project, run, now]).await
 }
@@ -279,7 +279,7 @@ pub async fn revoke(session: &mut Session, project: ProjectId, run: RunId, now: 
 /// many.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn purge(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
     session.execute(&PURGE, args![before, limit]).await
 }

@@ -140,7 +140,7 @@ async fn replace(session: &mut Session, run: &RunRow, from: RunStatus) -> Result
 /// Writes what a client told later about a locked run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn describe(session: &mut Session, run: &RunRow) -> Result<()> {
     session
         .write(
@@ -172,7 +172,7 @@ pub async fn describe(session: &mut Session, run: &RunRow) -> Result<()> {
 /// Notes a sign of life of a run.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn touch(session: &mut Session, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
     session.write(&TOUCH, args![project, run, now]).await?;
     Ok(())
@@ -181,7 +181,7 @@ pub async fn touch(session: &mut Session, project: ProjectId, run: RunId, now: T
 /// Notes of a locked run whether most of it failed.
 ///
 /// # Errors
-/// [`StoreError::Database`] when the database refuses.
+/// [`StoreError::Database`].
 pub async fn set_mass_failure(
     session: &mut Session,
     project: ProjectId,

@@ -174,7 +174,7 @@ pub(super) async fn note(
 /// At most `limit` identities of a project behind a test, by id.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn identities_behind(
     session: &mut Session,
     project: ProjectId,
@@ -187,7 +187,7 @@ pub async fn identities_behind(
 /// Those of some identities that are stored.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn identities(
     session: &mut Session,
     project: ProjectId,
@@ -200,7 +200,7 @@ pub async fn identities(
 /// The tests to which some of these lead.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn joined_to(
     session: &mut Session,
     project: ProjectId,
@@ -218,7 +218,7 @@ pub async fn joined_to(
 /// Identities of a run that no run whose paths begin at the root of a work tree has reported.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn not_rooted(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<TestCaseId>> {
     let (first, last) = ExecutionId::range_of(run);
     let rows = session.all(&NOT_ROOTED, args![project, run, first, last]).await?;
@@ -228,7 +228,7 @@ pub async fn not_rooted(session: &mut Session, project: ProjectId, run: RunId) -
 /// Notes that such a run has reported some identities.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn mark_rooted(session: &mut Session, project: ProjectId, ids: Vec<i64>) -> Result<()> {
     super::lock(session, project, ids.clone()).await?;
     session.execute(&MARK_ROOTED, args![project, ids]).await?;
@@ -239,7 +239,7 @@ pub async fn mark_rooted(session: &mut Session, project: ProjectId, ids: Vec<i64
 /// their way when the test was joined.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn left_behind(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<i64>> {
     let (first, last) = ExecutionId::range_of(run);
     let rows = session.all(&LEFT_BEHIND, args![project, run, first, last]).await?;
@@ -250,7 +250,7 @@ pub async fn left_behind(session: &mut Session, project: ProjectId, run: RunId) 
 /// its words while it leads to another.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn lead_to(session: &mut Session, test: &TestCaseRow, kept: Option<TestCaseId>) -> Result<()> {
     let TestCaseRow { project, id, .. } = *test;
     session.execute(&SET_JOINED, args![project, id, kept.map(TestCaseId::get)]).await?;
@@ -264,7 +264,7 @@ pub async fn lead_to(session: &mut Session, test: &TestCaseRow, kept: Option<Tes
 /// Shows a test under another path than before.
 ///
 /// # Errors
-/// [`crate::StoreError::Database`] when the database refuses.
+/// [`crate::StoreError::Database`].
 pub async fn set_path(session: &mut Session, test: &TestCaseRow, path: &str) -> Result<()> {
     let TestCaseRow { project, id, title, suite_path, .. } = test;
     let text = search_text(title, path, suite_path);

@@ -15,7 +15,7 @@ use super::shop::{AREAS, capital, of_area, shared};
 const COMMITS: (u64, u64) = (10, 40);
 
 /// A stream of numbers from a seed (SplitMix64, Steele et al., OOPSLA 2014).
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
@@ -26,7 +26,7 @@ impl Numbers {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 

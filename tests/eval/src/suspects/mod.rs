@@ -4,6 +4,7 @@
 mod faults;
 mod history;
 mod shop;
+pub(crate) mod streaks;
 
 use std::collections::BTreeMap;
 

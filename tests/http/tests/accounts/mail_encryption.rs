@@ -31,7 +31,7 @@ async fn invite(client: &Client) {
 
 #[tokio::test]
 async fn a_server_whose_certificate_is_trusted_gets_the_mail() {
-    for encryption in [Encryption::FromStart, Encryption::Asked] {
+    for encryption in [Encryption::FromStart, Encryption::Params] {
         let server = MailServer::start_encrypted(encryption).await.expect("a mail server");
         let mut settings = mailed_through(&server.url());
         let certificate = server.certificate().expect("a certificate").display().to_string();
@@ -50,7 +50,7 @@ async fn a_server_whose_certificate_is_trusted_gets_the_mail() {
 async fn a_server_that_does_not_prove_who_it_is_gets_neither_mail_nor_password() {
     // Two whose certificates nobody knows, and one that does not encrypt although it must.
     let mut servers = Vec::new();
-    for encryption in [Encryption::FromStart, Encryption::Asked] {
+    for encryption in [Encryption::FromStart, Encryption::Params] {
         let server = MailServer::start_encrypted(encryption).await.expect("a mail server");
         servers.push((server.url(), server));
     }

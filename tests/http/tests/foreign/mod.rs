@@ -137,7 +137,8 @@ async fn parameters(client: &Client) -> BTreeMap<String, Vec<String>> {
 
 /// What the queries of pages can hold.
 const PAGE_PARAMETERS: [&str; 8] = ["with", "run", "project", "cluster", "tag", "q", "branch", "cursor"];
-pub(crate) const TABS: [&str; 17] = [
+pub(crate) const TABS: [&str; 18] = [
+    "owners",
     "runs",
     "cases",
     "grid",

@@ -1,13 +1,16 @@
 //! Commits, diffs, comments and statuses of a project's repository, at a code host that
 //! speaks the APIs of all four providers about one real git repository.
 
+mod branches;
 mod caching;
 mod clients;
 mod commits;
+mod culprits;
 mod diffs;
 mod failures;
 mod feedback;
 mod feedback_order;
+mod owner_pages;
 mod owners;
 mod requests;
 mod settings;

@@ -97,6 +97,8 @@ async fn suspects_are_named(backend: Backend) {
         let plan =
             async || agent.call("get_fix_plan", json!({ "clusterId": cluster })).await.expect("a plan");
         assert_eq!(plan().await["suspects"], json!(null));
+        let rest = format!("/api/failure-clusters/{cluster}/fix-plan");
+        assert_eq!(client.json(&rest).await.expect("a plan")["suspects"], json!(null));
         let text = page(client, cluster, "").await;
         assert!(text.contains("data-later=") && !text.contains("Shorten labels"), "{text}");
         assert!(host.take_requests().is_empty(), "{dialect:?}");
@@ -120,6 +122,10 @@ async fn suspects_are_named(backend: Backend) {
         assert!(!host.take_requests().is_empty());
         assert_eq!(client.json(&path).await.expect("suspects"), found);
         assert_eq!(plan().await["suspects"]["commits"][0]["sha"], json!(history.culprit[..8]));
+        let planned = client.json(&rest).await.expect("a plan");
+        assert_eq!(planned["suspects"]["commits"][0]["sha"], json!(history.culprit), "{planned}");
+        let text = page(client, cluster, "?tab=plan").await;
+        assert!(text.contains("Shorten labels") && text.contains("top suspect"), "{text}");
         let told = agent.call("explain_failure", json!({ "executionId": execution })).await.expect("reasons");
         assert_eq!(told["suspects"]["files"][0]["path"], "src/form.tsx", "{told}");
         let context = agent.call("get_cluster_context", json!({ "clusterId": cluster })).await.expect("text");
@@ -133,7 +139,7 @@ async fn suspects_are_named(backend: Backend) {
         );
         let text = page(client, cluster, "?suspects=show").await;
         assert!(text.contains("Shorten labels") && text.contains("top suspect"), "{text}");
-        assert!(!text.contains("<img src=x") && !text.contains("data-later="), "{text}");
+        assert!(!text.contains("<img src=x") && !text.contains("?suspects=show\">"), "{text}");
         assert!(host.take_requests().is_empty(), "{dialect:?}");
 
         // A base that somebody chose shortens the range.

@@ -46,7 +46,9 @@ pub fn address(route: &Route, holding: &Holding, account: i64) -> String {
         Holding::MISSING
     };
     let rest = if route.id == RouteId::GetFile { holding.file.to_string() } else { "index.html".to_owned() };
+    let of_execution = format!("?executionId={}", holding.execution);
     let query = match route.id {
+        RouteId::RunCulprit => of_execution.as_str(),
         RouteId::ExportRun => "?format=ndjson",
         RouteId::TraceNetworkBody | RouteId::RunExecutionNetworkBody => "?sha1=0",
         _ => "",
@@ -95,6 +97,7 @@ pub(super) fn fields(route: &Route, holding: &Holding) -> Value {
         RouteId::SetClusterStatus => json!({ "status": "ignored" }),
         RouteId::SetClusterBaseCommit => json!({ "commit": null }),
         RouteId::DiagnosisFeedback => json!({ "feedback": "up" }),
+        RouteId::FindCulprit => json!({ "executionId": holding.execution }),
         RouteId::MergeCluster => json!({ "intoId": holding.cluster }),
         RouteId::ExtractCases => json!({ "testCaseIds": [holding.test_case] }),
         RouteId::EditLink | RouteId::PutLink => json!({ "title": "Another" }),

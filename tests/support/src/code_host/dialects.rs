@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use super::git::{Changed, GitRepository, Logged};
-use super::pulls::PullRequest;
+use super::pulls::{Issue, PullRequest};
 use super::{Dialect, Recorded, Reply};
 
 /// Files that GitHub puts on one page of a commit.
@@ -15,10 +15,17 @@ const GITEA_MAX: usize = 50;
 const DEFAULT_BRANCH: &str = "main";
 
 /// The answer to a request; `None` is a 404.
-pub(super) fn reply(git: &GitRepository, pulls: &[PullRequest], asked: &Recorded) -> Option<Reply> {
+pub(super) fn reply(
+    git: &GitRepository,
+    (pulls, issues): (&[PullRequest], &[Issue]),
+    asked: &Recorded,
+) -> Option<Reply> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let parts: Vec<String> = asked.path.trim_start_matches('/').split('/').map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    if let Some(found) = ticket((pulls, issues), asked.dialect, &parts) {
+        return Some(Reply::json(&found));
+    }
     if let Some(reply) = requests(git, pulls, asked, &parts) {
         return Some(reply);
     }
@@ -30,7 +37,26 @@ pub(super) fn reply(git: &GitRepository, pulls: &[PullRequest], asked: &Recorded
     }
 }
 
-/// Pull requests of a commit or of a branch; `None` when they are not asked for.
+/// One issue or request by its number.
+fn ticket((pulls, issues): (&[PullRequest], &[Issue]), dialect: Dialect, parts: &[&str]) -> Option<Value> {
+    let [list, number] = *parts else { return None };
+    let number: u64 = number.parse().ok()?;
+    let request = pulls.iter().find(|pull| pull.number == number);
+    let issue = issues.iter().find(|issue| issue.number == number);
+    match (dialect, list) {
+        (Dialect::GitHub | Dialect::Gitea, "issues") => {
+            issue.map(Issue::github).or_else(|| request.map(PullRequest::as_issue))
+        }
+        (Dialect::GitLab, "issues") => issue.map(Issue::gitlab),
+        (Dialect::GitLab, "merge_requests") => request.map(PullRequest::gitlab),
+        (Dialect::Bitbucket, "issues") => issue.map(Issue::bitbucket),
+        (Dialect::Bitbucket, "pullrequests") => request.map(PullRequest::bitbucket),
+        _ => None,
+    }
+}
+
+/// Pull requests of a commit or of a branch, or open ones; `None` when they are not
+/// asked for.
 fn requests(git: &GitRepository, pulls: &[PullRequest], asked: &Recorded, parts: &[&str]) -> Option<Reply> {
     let of_commit = |sha: &str| -> Vec<&PullRequest> {
         let sha = git.resolve(sha);
@@ -39,6 +65,7 @@ fn requests(git: &GitRepository, pulls: &[PullRequest], asked: &Recorded, parts:
     let from = |branch: &str| -> Vec<&PullRequest> {
         pulls.iter().filter(|pull| pull.branch == branch && !pull.is_fork).collect()
     };
+    let open = || -> Vec<&PullRequest> { pulls.iter().filter(|pull| pull.is_open()).collect() };
     let list = |found: Vec<&PullRequest>, shown: fn(&PullRequest) -> Value| {
         json!(found.into_iter().map(shown).collect::<Vec<_>>())
     };
@@ -49,23 +76,26 @@ fn requests(git: &GitRepository, pulls: &[PullRequest], asked: &Recorded, parts:
         },
         (Dialect::GitHub, ["pulls"]) => {
             let branch = asked.parameter("head").and_then(|head| head.strip_prefix("acme:"));
-            list(from(branch.unwrap_or_default()), PullRequest::github)
+            list(branch.map_or_else(open, from), PullRequest::github)
         }
         (Dialect::Gitea, ["commits", sha, "pull"]) => of_commit(sha).first()?.github(),
+        (Dialect::Gitea, ["pulls"]) if asked.parameter("state") == Some("open") => {
+            list(open(), PullRequest::github)
+        }
         (Dialect::Gitea, ["pulls"]) => list(pulls.iter().collect(), PullRequest::github),
         (Dialect::GitLab, ["repository", "commits", sha, "merge_requests"]) => {
             list(of_commit(&git.resolve(sha)?), PullRequest::gitlab)
         }
         (Dialect::GitLab, ["merge_requests"]) => {
-            list(from(asked.parameter("source_branch").unwrap_or_default()), PullRequest::gitlab)
+            list(asked.parameter("source_branch").map_or_else(open, from), PullRequest::gitlab)
         }
         (Dialect::Bitbucket, ["commit", sha, "pullrequests"]) => {
             json!({ "values": list(of_commit(&git.resolve(sha)?), PullRequest::bitbucket) })
         }
         (Dialect::Bitbucket, ["pullrequests"]) => {
             let named = asked.parameter("q").and_then(|q| q.strip_prefix("source.branch.name = \""));
-            let branch = named.and_then(|named| named.strip_suffix('"')).unwrap_or_default();
-            json!({ "values": list(from(branch), PullRequest::bitbucket) })
+            let branch = named.and_then(|named| named.strip_suffix('"'));
+            json!({ "values": list(branch.map_or_else(open, from), PullRequest::bitbucket) })
         }
         _ => return None,
     };

@@ -27,7 +27,7 @@ use url::form_urlencoded;
 
 pub use feedback::{HostComment, HostStatus};
 pub use git::GitRepository;
-pub use pulls::{PullRequest, RequestState};
+pub use pulls::{Issue, PullRequest, RequestState};
 
 /// The token that opens the repository.
 pub const TOKEN: &str = "a-very-secret-token-of-the-code-host";
@@ -141,6 +141,7 @@ struct Known {
     repository: GitRepository,
     /// The one changed last comes first.
     pulls: Vec<PullRequest>,
+    issues: Vec<Issue>,
     token: String,
     fault: Option<Fault>,
     /// What happens to the next writes, one each.
@@ -214,6 +215,7 @@ impl CodeHost {
         let known = Known {
             repository,
             pulls: Vec::new(),
+            issues: Vec::new(),
             token: TOKEN.to_owned(),
             fault: None,
             write_faults: VecDeque::new(),
@@ -264,6 +266,13 @@ impl CodeHost {
         let pulls = &mut self.lock().pulls;
         pulls.retain(|known| known.number != request.number);
         pulls.insert(0, request);
+    }
+
+    /// Opens an issue, or changes the one of that number.
+    pub fn set_issue(&self, issue: Issue) {
+        let issues = &mut self.lock().issues;
+        issues.retain(|known| known.number != issue.number);
+        issues.push(issue);
     }
 
     /// Opens the repository with another token only.
@@ -390,7 +399,7 @@ fn answer(known: &mut Known, method: Method, uri: &Uri, headers: &HeaderMap, bod
         }
         return finish(reply, uri, headers);
     }
-    let reply = dialects::reply(&known.repository, &known.pulls, &recorded)
+    let reply = dialects::reply(&known.repository, (&known.pulls, &known.issues), &recorded)
         .unwrap_or_else(|| Reply::error(StatusCode::NOT_FOUND));
     finish(reply, uri, headers)
 }

@@ -39,7 +39,18 @@ impl PullRequest {
         git.log(&[&tip, "^main"]).iter().any(|commit| commit.sha == sha)
     }
 
-    fn is_open(&self) -> bool {
+    /// As GitHub and Gitea answer a question for the issue of its number.
+    pub(super) fn as_issue(&self) -> Value {
+        let merged = (self.state == RequestState::Merged).then_some("2026-01-02T10:00:00Z");
+        let is_draft = self.state == RequestState::Draft;
+        json!({
+            "id": self.number, "number": self.number, "title": self.title, "draft": is_draft,
+            "state": if self.is_open() { "open" } else { "closed" },
+            "pull_request": { "merged_at": merged, "merged": merged.is_some(), "draft": is_draft },
+        })
+    }
+
+    pub(super) fn is_open(&self) -> bool {
         matches!(self.state, RequestState::Open | RequestState::Draft)
     }
 
@@ -93,5 +104,36 @@ impl PullRequest {
             "author": { "display_name": "ada", "type": "user" },
             "source": end(&self.branch, self.head()), "destination": end("main", "acme/shop"),
         })
+    }
+}
+
+/// An issue.
+#[derive(Debug, Clone)]
+pub struct Issue {
+    /// Number.
+    pub number: u64,
+    /// Title.
+    pub title: String,
+    /// Whether it is still to be done.
+    pub is_open: bool,
+}
+
+impl Issue {
+    /// As GitHub and Gitea show it.
+    pub(super) fn github(&self) -> Value {
+        let state = if self.is_open { "open" } else { "closed" };
+        json!({ "id": self.number, "number": self.number, "title": self.title, "state": state })
+    }
+
+    /// As GitLab shows it.
+    pub(super) fn gitlab(&self) -> Value {
+        let state = if self.is_open { "opened" } else { "closed" };
+        json!({ "id": 1000 + self.number, "iid": self.number, "title": self.title, "state": state })
+    }
+
+    /// As Bitbucket shows it.
+    pub(super) fn bitbucket(&self) -> Value {
+        let state = if self.is_open { "new" } else { "resolved" };
+        json!({ "type": "issue", "id": self.number, "title": self.title, "state": state })
     }
 }

@@ -18,11 +18,11 @@ use crate::shell::{Section, Shell};
 use crate::visit::{Visit, answer};
 
 /// How connecting a provider ended, as the provider's callback says it.
-pub(crate) struct Asked {
+pub(crate) struct Params {
     notice: Option<Notice>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         if let Some(code) = query.text("error")? {
             let refusal = OauthRefusal::parse(&code).unwrap_or(OauthRefusal::Failed);
@@ -69,7 +69,7 @@ struct AccountPage {
 pub(crate) async fn account(
     State(state): State<AppState>,
     visit: Visit,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     let Some(own) = visit.caller.user_id() else {
         return notice(&NoticePage {

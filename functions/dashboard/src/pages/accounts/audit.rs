@@ -35,7 +35,7 @@ const PERIODS: [(&str, i64, &str); 3] =
 
 /// What is asked for; the parameters are those of the API, and `days`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     actor: Option<UserId>,
     action: Option<String>,
     project: Option<ProjectId>,
@@ -48,7 +48,7 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let (from, to) = query.window()?;
         Ok(Self {
@@ -65,7 +65,7 @@ impl FromQuery for Asked {
     }
 }
 
-impl Asked {
+impl Params {
     fn filters(&self, now: Timestamp) -> AuditFilters {
         let since = self.days.map(|days| Timestamp(now.millis() - days * DAY_MS));
         AuditFilters {
@@ -196,7 +196,7 @@ struct AuditPage {
 }
 
 /// The audit log.
-pub(crate) async fn audit(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+pub(crate) async fn audit(visit: Visit, Query(asked): Query<Params>) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::AuditPage, &asked)?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let found = audit::list(&visit.ctx, &asked.filters(visit.now), after, asked.page.rows()).await?;

@@ -30,7 +30,7 @@ const INVITATIONS: usize = 10;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     text: Option<String>,
     role: Option<Role>,
     disabled: Option<bool>,
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let disabled = query.one_of("state", &[("active", false), ("disabled", true)])?;
         Ok(Self {
@@ -54,7 +54,7 @@ impl FromQuery for Asked {
     }
 }
 
-impl Asked {
+impl Params {
     fn is_filtered(&self) -> bool {
         self.text.is_some() || self.role.is_some() || self.disabled.is_some()
     }
@@ -95,7 +95,7 @@ struct UsersPage {
 pub(crate) async fn users(
     State(state): State<AppState>,
     visit: Visit,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     let key = (&asked.text, asked.role.map(Role::as_str), asked.disabled, asked.are_invitations);
     let cursors = CursorScope::new(RouteId::UsersPage, &key)?;

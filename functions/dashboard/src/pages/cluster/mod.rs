@@ -2,6 +2,7 @@
 //! what people decided about it.
 
 mod affected;
+mod branches;
 mod diagnosis;
 mod events;
 mod origin;
@@ -26,9 +27,9 @@ use callboard_query::clusters::{self, ClusterQuery, ClusterStatus, LastFailure, 
 use callboard_query::failures::{self, FixPlan, RankedLocator};
 use callboard_query::links::Hook;
 use callboard_query::notifications::Watched;
-use callboard_query::resolve;
-use callboard_query::scm::{self, NewIssue};
+use callboard_query::scm::NewIssue;
 use callboard_query::shapes::{ClusterBrief, ClusterDetail, ExecutionWithRun};
+use callboard_query::{resolve, scm};
 use serde::Serialize;
 
 use crate::address::chosen;
@@ -68,7 +69,7 @@ const TABS: [(&str, Tab); 4] =
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     tab: Tab,
     branch: Option<String>,
     /// The version of a diagnosis.
@@ -77,18 +78,22 @@ pub(crate) struct Asked {
     /// Whether suspects are read from the repository.
     #[serde(skip)]
     shows_suspects: bool,
+    /// Whether open requests are read from the repository.
+    #[serde(skip)]
+    shows_branches: bool,
     #[serde(skip)]
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let tab = query.one_of("tab", &TABS)?;
         let branch = chosen(query, "branch").into_iter().next();
         let version = query.number("version", 1..=i64::from(i32::MAX))?;
         let shows_suspects = query.one_of("suspects", &[("show", true)])?.unwrap_or_default();
+        let shows_branches = query.one_of("branches", &[("show", true)])?.unwrap_or_default();
         let tab = tab.unwrap_or(Tab::Overview);
-        Ok(Self { tab, branch, version, shows_suspects, page: query.page(SIZE)? })
+        Ok(Self { tab, branch, version, shows_suspects, shows_branches, page: query.page(SIZE)? })
     }
 }
 
@@ -113,6 +118,8 @@ struct PlanPage {
     tab: &'static str,
     plan: FixPlan,
     edits: Vec<Edit>,
+    /// What may be the cause, as it was read last.
+    suspects: Option<suspects::Suspects>,
 }
 
 /// Inputs of `pages/cluster.html`.
@@ -130,6 +137,10 @@ struct ClusterPage {
     origin: Option<origin::Origin>,
     /// Suspicious commits and files; `None` until they are asked for.
     suspects: Option<suspects::Suspects>,
+    /// Whether the project has a repository.
+    has_repository: bool,
+    /// Branches with their open requests; `None` until they are asked for.
+    branches: Option<branches::Branches>,
     trend: Series,
     /// What happened to it, newest first.
     events: Vec<events::Event>,
@@ -156,7 +167,7 @@ pub(crate) async fn cluster(
     State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<ClusterId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     let project = resolve::cluster(&visit.ctx, visit.scope(), id).await?;
     let cluster = clusters::detail(&visit.ctx, project, id).await?;
@@ -172,7 +183,8 @@ pub(crate) async fn cluster(
         Tab::Diagnosis => return diagnosis::tab(visit, project, id, cluster, shell, asked.version).await,
         Tab::Plan => {
             let plan = failures::fix_plan(&visit.ctx, project, id).await?;
-            return answer(&PlanPage { edits: edits(&plan), tab: "plan", shell, cluster, plan });
+            let suspects = suspects::Suspects::stored(&visit, &state.source_control(), project, id).await?;
+            return answer(&PlanPage { edits: edits(&plan), tab: "plan", shell, cluster, plan, suspects });
         }
     }
     let cursors = CursorScope::new(RouteId::ClusterPage, &asked)?;
@@ -215,6 +227,11 @@ pub(crate) async fn cluster(
             true => Some(suspects::Suspects::read(&visit, &state.source_control(), project, id).await?),
             false => None,
         },
+        has_repository: scm::has_repository(&visit.ctx, project).await?,
+        branches: match asked.shows_branches {
+            true => Some(branches::Branches::read(&visit, &state.source_control(), project, id).await?),
+            false => None,
+        },
         trend: trend(&cluster, visit.now.day(), &events),
         events,
         occurrences: found.items,
@@ -222,7 +239,7 @@ pub(crate) async fn cluster(
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         new_issue: scm::new_issue(&visit.ctx, project, &cluster).await?,
         export: ExportMenu::of(ExportKind::Cluster, id.get()).only(asked.branch.clone(), None),
-        links: LinkPanel::of(&visit, project, hook).await?,
+        links: LinkPanel::of(&visit, &state, project, hook).await?,
         assignee: cluster
             .item
             .assignee

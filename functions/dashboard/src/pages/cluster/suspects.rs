@@ -28,6 +28,18 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
+    /// What is stored; `None` when nobody asked for it yet. Asks no code host.
+    pub(super) async fn stored(
+        visit: &Visit,
+        access: &Access<'_>,
+        project: Authorized<ProjectId>,
+        cluster: ClusterId,
+    ) -> Result<Option<Self>, ApiError> {
+        let wanted = SuspectsOf { cluster, base: None };
+        let found = scm::stored_suspects(&visit.ctx, access, project, wanted, visit.now).await?;
+        Ok(found.map(Self::from))
+    }
+
     /// Asks the code host, unless its answers are stored.
     pub(super) async fn read(
         visit: &Visit,

@@ -18,7 +18,7 @@ use crate::visit::answer;
 
 /// How a sign-in ended that was sent by navigation, at a provider or with the
 /// form of a browser without scripts, and where it was to lead.
-pub(crate) struct Asked {
+pub(crate) struct Params {
     refusal: Option<Refusal>,
     next: Option<String>,
 }
@@ -59,7 +59,7 @@ impl Refusal {
     }
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let refusal = query.text("error")?.map(|code| Refusal::parse(&code));
         let next = query.text("next")?.filter(|next| own_page(next).is_some());
@@ -166,7 +166,7 @@ pub(crate) async fn login(
     State(state): State<AppState>,
     caller: Caller,
     headers: HeaderMap,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     if !matches!(caller.principal(), Principal::Anonymous) {
         // Whoever is in already hears all the same how the sign-in at the provider ended.
@@ -199,8 +199,8 @@ pub(crate) async fn login(
 mod tests {
     use super::*;
 
-    fn asked(query: &str) -> Asked {
-        Asked::from_query(&QueryReader::parse(query).unwrap()).unwrap()
+    fn asked(query: &str) -> Params {
+        Params::from_query(&QueryReader::parse(query).unwrap()).unwrap()
     }
 
     fn refusal(query: &str) -> Option<Refusal> {

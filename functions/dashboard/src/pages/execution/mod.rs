@@ -1,5 +1,6 @@
 //! `/test-run-cases/{id}`: one execution, diagnosis first.
 
+mod culprit;
 mod evidence;
 mod keeping;
 mod pictures;
@@ -42,7 +43,7 @@ const PASSED_PICTURES: usize = 2;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     attempt: WantedAttempt,
     /// Whether the page tells what the trace of the attempt holds.
     tells: bool,
@@ -50,7 +51,7 @@ pub(crate) struct Asked {
     trace: Option<i64>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let attempt =
             WantedAttempt { retry: index(query, "retry")?, repetition: index(query, "repetition")? };
@@ -79,6 +80,8 @@ struct ExecutionPage {
     tone: Tone,
     verdict: Option<String>,
     why: Option<why::Why>,
+    /// Which commit turned it red; `None` where nothing failed, and without a repository.
+    culprit: Option<culprit::CulpritBlock>,
     browser: Option<String>,
     /// Arguments of `playwright test`, which lines do not break.
     command: Vec<String>,
@@ -113,7 +116,7 @@ pub(crate) async fn execution(
     State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<ExecutionId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     let project = resolve::execution(&visit.ctx, visit.scope(), id).await?;
     let (mut detail, shown) = detail(&visit, project, id, asked.attempt).await?;
@@ -132,12 +135,13 @@ pub(crate) async fn execution(
     history.reverse();
     let passed_pictures = passed_pictures(&visit, project, &detail, why.as_ref()).await?;
     let hook = Hook { target: LinkTarget::Execution, id: id.get() };
-    let links = LinkPanel::of(&visit, project, hook).await?;
+    let links = LinkPanel::of(&visit, &state, project, hook).await?;
     let shell = Shell::in_project(&visit, &detail.project, &detail.item.title)
         .await?
         .under(format!("Run {}", detail.run.id), format!("/test-runs/{}", detail.run.id))
         .here(&detail.item.title);
     let keeping = keeping::Keeping::of(&detail, visit.now);
+    let culprit = Box::pin(culprit::CulpritBlock::read(&visit, &state, project, &detail)).await?;
     let traces = std::mem::take(&mut detail.traces);
     let mut traces = trace::Traces::of(&state, &visit, traces);
     if let Some(file) = asked.trace {
@@ -150,7 +154,7 @@ pub(crate) async fn execution(
     }
     let may_keep = visit.caller.may_triage();
     let beside = Beside { passed_pictures, links, neighbours, traces, keeping, may_keep };
-    answer(&ExecutionPage { why, ..ExecutionPage::new(shell, detail, shown, &history, beside) })
+    answer(&ExecutionPage { why, culprit, ..ExecutionPage::new(shell, detail, shown, &history, beside) })
 }
 
 /// Why the execution failed, if it did.
@@ -248,6 +252,7 @@ impl ExecutionPage {
             tone: detail.item.tone(),
             verdict: verdict(&detail),
             why: None,
+            culprit: None,
             browser: browser_label(&detail.item).map(|label| evidence::once(&label)),
             command: evidence::arguments_of(&detail.item),
             attempts: links(&detail, shown),
@@ -272,6 +277,11 @@ impl ExecutionPage {
             shell,
             detail,
         }
+    }
+
+    /// Whether its culprit is being searched for.
+    fn is_searching(&self) -> bool {
+        self.culprit.as_ref().is_some_and(culprit::CulpritBlock::is_running)
     }
 
     /// Whether the execution left something to look at that is gone by now.

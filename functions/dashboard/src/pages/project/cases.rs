@@ -28,7 +28,7 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     text: Option<String>,
     branch: Option<String>,
     environment: Option<String>,
@@ -52,13 +52,13 @@ const ORDERS: [(&str, &str, Sort); 7] = [
     ("slow", "Slowest first", Sort::Slowest),
 ];
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Self::read(query, ORDERS[0].0, SIZE)
     }
 }
 
-impl Asked {
+impl Params {
     /// What is asked for, with the order and the page size where none is named.
     pub(super) fn read(
         query: &QueryReader,
@@ -173,7 +173,7 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::ProjectPage, &("cases", &asked))?;
     let query = CatalogueQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };

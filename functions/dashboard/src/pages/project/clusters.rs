@@ -12,9 +12,11 @@ use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
 use callboard_query::clusters::{self, Assignee, ClusterCounts, ClusterQuery, ClusterSort, ClusterStatus};
 use callboard_query::page::Total;
+use callboard_query::shapes::Facets;
 use serde::Serialize;
 
 use super::Head;
+use crate::address::chosen;
 use crate::components::{Choice, ClusterTable, FilterBar, Pager, Sorting, assignable, error_type_word};
 use crate::filters;
 use crate::shell::Shell;
@@ -25,13 +27,14 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     text: Option<String>,
     /// `open` where nothing else is said, `all` for every one.
     status: &'static str,
     kind: Option<&'static str>,
     /// An account, or `nobody`.
     assignee: Option<String>,
+    owner: Option<String>,
     /// Only those that are put off, or only the others.
     put_off: Option<bool>,
     sort: ClusterSort,
@@ -47,7 +50,7 @@ const ALL: &str = "all";
 /// The word for clusters that nobody looks after.
 const NOBODY: &str = "nobody";
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let mut statuses = ClusterStatus::ALL.map(ClusterStatus::as_str).to_vec();
         statuses.push(ALL);
@@ -59,6 +62,7 @@ impl FromQuery for Asked {
             status: query.one_of("status", &statuses)?.unwrap_or(ClusterStatus::Open.as_str()),
             kind: query.one_of("kind", &kinds)?,
             assignee: query.word("assignee", &[NOBODY, "the id of an account"], who)?,
+            owner: chosen(query, "owner").into_iter().next(),
             put_off: query.one_of("snoozed", &[("yes", true), ("no", false)])?,
             sort: query.one_of("sort", &SORTS)?.unwrap_or_default(),
             page: query.page(SIZE)?,
@@ -66,7 +70,7 @@ impl FromQuery for Asked {
     }
 }
 
-impl Asked {
+impl Params {
     /// The word of the order in the address.
     const fn sort_word(&self) -> &'static str {
         match self.sort {
@@ -77,7 +81,11 @@ impl Asked {
     }
 
     fn is_filtered(&self) -> bool {
-        self.text.is_some() || self.kind.is_some() || self.assignee.is_some() || self.put_off.is_some()
+        self.text.is_some()
+            || self.kind.is_some()
+            || self.assignee.is_some()
+            || self.owner.is_some()
+            || self.put_off.is_some()
     }
 
     /// How many there are of the status, when nothing else narrows the list.
@@ -98,7 +106,7 @@ impl Asked {
         }
     }
 
-    fn bar(&self, visit: &Visit, counts: &ClusterCounts, people: &[Choice]) -> FilterBar {
+    fn bar(&self, visit: &Visit, counts: &ClusterCounts, people: &[Choice], facets: &Facets) -> FilterBar {
         let states = [
             Choice::new("open", format!("Open ({})", counts.open)),
             Choice::new("resolved", format!("Resolved ({})", counts.resolved)),
@@ -126,6 +134,7 @@ impl Asked {
         };
         bar.select("kind", "Kind", "Any kind", kinds, self.kind.map(str::to_owned).as_slice())
             .select("assignee", "Assignee", "Any assignee", people, self.assignee.as_slice())
+            .owners(facets, self.owner.as_slice())
             .select("snoozed", "Snoozed", "Snoozed: any", put_offs, put_off.as_slice())
             .order(orders, self.sort_word())
     }
@@ -156,7 +165,7 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::ProjectPage, &("clusters", &asked))?;
     let query = ClusterQuery {
@@ -164,6 +173,7 @@ pub(super) async fn tab(
         error_types: ErrorType::ALL.into_iter().filter(|kind| asked.kind == Some(kind.as_str())).collect(),
         assignee: asked.assigned(),
         snoozed: asked.put_off,
+        owner: asked.owner.clone(),
         text: asked.text.clone(),
         sort: asked.sort,
         after: cursors.decode(asked.page.cursor.as_deref())?,
@@ -174,6 +184,7 @@ pub(super) async fn tab(
     let found = cursors.page(found)?;
     let counts = clusters::counts(&visit.ctx, project).await?;
     let people = assignable(&visit, project, None).await?;
+    let facets = visit.facets(project).await?;
     let may_triage = visit.caller.may_triage();
     let goes_on = found.next_cursor.is_some();
     let total = match asked.total(&counts) {
@@ -183,7 +194,7 @@ pub(super) async fn tab(
         }
         None => None,
     };
-    let filters = asked.bar(&visit, &counts, &people);
+    let filters = asked.bar(&visit, &counts, &people, &facets);
     answer(&ClustersTab {
         filters: filters.tally("cluster", found.items.len(), goes_on, total),
         clusters: ClusterTable::of_project(found.items, visit.now)

@@ -23,13 +23,13 @@ const OFFERED: usize = 100;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     runs: Vec<RunId>,
     /// Whether one run was chosen twice.
     is_same: bool,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let ids = chosen(query, "run");
         let ids: Option<Vec<RunId>> = ids.iter().map(|id| RunId::parse_id(id)).collect();
@@ -61,7 +61,7 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Response, ApiError> {
     if let [first, second] = asked.runs.as_slice() {
         // Runs arrive in any order, as an import of a history does: the newer one began later.

@@ -28,7 +28,7 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     branch: Option<String>,
     environment: Option<String>,
     tags: Vec<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Asked {
 /// Orders, by their words in the address.
 const SORTS: [(&str, Sort); 3] = [("score", Sort::Score), ("impact", Sort::Impact), ("lost", Sort::Lost)];
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let one = |name: &str| chosen(query, name).into_iter().next();
         let causes = RootCause::ALL.map(RootCause::as_str);
@@ -60,7 +60,7 @@ impl FromQuery for Asked {
     }
 }
 
-impl Asked {
+impl Params {
     fn is_filtered(&self) -> bool {
         self.branch.is_some()
             || self.environment.is_some()
@@ -136,7 +136,7 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::ProjectPage, &("flaky", &asked))?;
     let query = FlakyQuery {

@@ -33,11 +33,11 @@ const RUNS: i64 = 40;
 /// is said, so that neighbours in the code are neighbours here.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Asked(cases::Asked);
+pub(crate) struct Params(cases::Params);
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        cases::Asked::read(query, "file", SIZE).map(Self)
+        cases::Params::read(query, "file", SIZE).map(Self)
     }
 }
 
@@ -86,7 +86,7 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    Asked(asked): Asked,
+    Params(asked): Params,
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::ProjectPage, &("grid", &asked))?;
     let after = cursors.decode(asked.page().cursor.as_deref())?;

@@ -46,7 +46,7 @@ const ORDERS: [(&str, &str, SpecSort); 3] = [
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     branch: Option<String>,
     period: usize,
     sort: SpecSort,
@@ -56,7 +56,7 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let period = query.word("days", &PERIODS.map(|(word, ..)| word), |text| {
             PERIODS.iter().position(|(word, ..)| *word == text)
@@ -72,7 +72,7 @@ impl FromQuery for Asked {
     }
 }
 
-impl Asked {
+impl Params {
     /// The word of the order in the address.
     const fn sort_word(&self) -> &'static str {
         match self.sort {
@@ -154,7 +154,7 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Response, ApiError> {
     let today = visit.now.day();
     let query = SpecQuery {

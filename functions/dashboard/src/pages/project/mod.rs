@@ -7,6 +7,7 @@ mod flaky;
 mod grid;
 mod health;
 mod members;
+mod owners;
 mod performance;
 mod quarantine;
 mod runs;
@@ -26,7 +27,7 @@ use crate::shell::{Section, Shell};
 use crate::visit::Visit;
 
 /// The tabs by their words in the address.
-const TABS: [&str; 11] = [
+const TABS: [&str; 12] = [
     "runs",
     "grid",
     "cases",
@@ -35,6 +36,7 @@ const TABS: [&str; 11] = [
     "performance",
     "health",
     "quarantine",
+    "owners",
     "compare",
     "members",
     "settings",
@@ -42,46 +44,49 @@ const TABS: [&str; 11] = [
 
 /// The tab that is asked for, with its filters.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Params {
     /// `?tab=runs`, the first one.
-    Runs(runs::Asked),
+    Runs(runs::Params),
     /// `?tab=cases`.
-    Cases(cases::Asked),
+    Cases(cases::Params),
     /// `?tab=grid`.
-    Grid(grid::Asked),
+    Grid(grid::Params),
     /// `?tab=clusters`.
-    Clusters(clusters::Asked),
+    Clusters(clusters::Params),
     /// `?tab=flaky`.
-    Flaky(flaky::Asked),
+    Flaky(flaky::Params),
     /// `?tab=performance`.
-    Performance(performance::Asked),
+    Performance(performance::Params),
     /// `?tab=health`.
-    Health(health::Asked),
+    Health(health::Params),
     /// `?tab=quarantine`.
-    Quarantine(quarantine::Asked),
+    Quarantine(quarantine::Params),
+    /// `?tab=owners`.
+    Owners(owners::Params),
     /// `?tab=compare`.
-    Compare(compare::Asked),
+    Compare(compare::Params),
     /// `?tab=members`.
     Members,
     /// `?tab=settings`.
     Settings,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let tab = query.one_of("tab", &TABS.map(|tab| (tab, tab)))?;
         Ok(match tab {
-            Some("cases") => Self::Cases(cases::Asked::from_query(query)?),
-            Some("grid") => Self::Grid(grid::Asked::from_query(query)?),
-            Some("clusters") => Self::Clusters(clusters::Asked::from_query(query)?),
-            Some("flaky") => Self::Flaky(flaky::Asked::from_query(query)?),
-            Some("performance") => Self::Performance(performance::Asked::from_query(query)?),
-            Some("health") => Self::Health(health::Asked::from_query(query)?),
-            Some("quarantine") => Self::Quarantine(quarantine::Asked::from_query(query)?),
-            Some("compare") => Self::Compare(compare::Asked::from_query(query)?),
+            Some("cases") => Self::Cases(cases::Params::from_query(query)?),
+            Some("grid") => Self::Grid(grid::Params::from_query(query)?),
+            Some("clusters") => Self::Clusters(clusters::Params::from_query(query)?),
+            Some("flaky") => Self::Flaky(flaky::Params::from_query(query)?),
+            Some("performance") => Self::Performance(performance::Params::from_query(query)?),
+            Some("health") => Self::Health(health::Params::from_query(query)?),
+            Some("quarantine") => Self::Quarantine(quarantine::Params::from_query(query)?),
+            Some("owners") => Self::Owners(owners::Params::from_query(query)?),
+            Some("compare") => Self::Compare(compare::Params::from_query(query)?),
             Some("members") => Self::Members,
             Some("settings") => Self::Settings,
-            _ => Self::Runs(runs::Asked::from_query(query)?),
+            _ => Self::Runs(runs::Params::from_query(query)?),
         })
     }
 }
@@ -107,6 +112,7 @@ impl Head {
             "performance" => "Performance · ",
             "health" => "Spec health · ",
             "quarantine" => "Quarantine · ",
+            "owners" => "Owners · ",
             "compare" => "Compare · ",
             "members" => "Members · ",
             "settings" => "Settings · ",
@@ -120,7 +126,7 @@ pub(crate) async fn project(
     State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<ProjectId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     let authorized = resolve::project(&visit.ctx, visit.scope(), id).await?;
     let project = projects::get(&visit.ctx, authorized).await?;
@@ -133,20 +139,23 @@ pub(crate) async fn project(
     let standing = Standing(project.tendency, telling.map(|run| run.status));
     let head = |tab| Head { project, standing, tab, shows_members };
     match asked {
-        Asked::Runs(asked) => runs::tab(visit, authorized, head("runs"), shell, asked).await,
-        Asked::Cases(asked) => cases::tab(visit, authorized, head("cases"), shell, asked).await,
-        Asked::Grid(asked) => grid::tab(visit, authorized, head("grid"), shell, asked).await,
-        Asked::Clusters(asked) => clusters::tab(visit, authorized, head("clusters"), shell, asked).await,
-        Asked::Flaky(asked) => flaky::tab(visit, authorized, head("flaky"), shell, asked).await,
-        Asked::Performance(asked) => {
+        Params::Runs(asked) => runs::tab(visit, authorized, head("runs"), shell, asked).await,
+        Params::Cases(asked) => cases::tab(visit, authorized, head("cases"), shell, asked).await,
+        Params::Grid(asked) => grid::tab(visit, authorized, head("grid"), shell, asked).await,
+        Params::Clusters(asked) => clusters::tab(visit, authorized, head("clusters"), shell, asked).await,
+        Params::Flaky(asked) => flaky::tab(visit, authorized, head("flaky"), shell, asked).await,
+        Params::Performance(asked) => {
             performance::tab(visit, authorized, head("performance"), shell, asked).await
         }
-        Asked::Health(asked) => health::tab(visit, authorized, head("health"), shell, asked).await,
-        Asked::Quarantine(asked) => {
+        Params::Health(asked) => health::tab(visit, authorized, head("health"), shell, asked).await,
+        Params::Quarantine(asked) => {
             quarantine::tab(visit, authorized, head("quarantine"), shell, asked).await
         }
-        Asked::Compare(asked) => compare::tab(visit, authorized, head("compare"), shell, asked).await,
-        Asked::Members => members::tab(visit, state.auth_enabled(), authorized, head("members"), shell).await,
-        Asked::Settings => settings::tab(&state, &visit, head("settings"), shell).await,
+        Params::Owners(asked) => owners::tab(visit, authorized, head("owners"), shell, asked).await,
+        Params::Compare(asked) => compare::tab(visit, authorized, head("compare"), shell, asked).await,
+        Params::Members => {
+            members::tab(visit, state.auth_enabled(), authorized, head("members"), shell).await
+        }
+        Params::Settings => settings::tab(&state, &visit, head("settings"), shell).await,
     }
 }

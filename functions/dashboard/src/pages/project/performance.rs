@@ -35,19 +35,19 @@ const SAMPLES: usize = MAX_RECENT_MS;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     branch: Option<String>,
     environment: Option<String>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let one = |name: &str| chosen(query, name).into_iter().next();
         Ok(Self { branch: one("branch"), environment: one("environment") })
     }
 }
 
-impl Asked {
+impl Params {
     fn bar(&self, visit: &Visit, facets: &Facets) -> FilterBar {
         FilterBar::new(&visit.address, &["tab"])
             .branches(facets, "All branches", self.branch.as_slice())
@@ -81,7 +81,7 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Response, ApiError> {
     let query = RunQuery {
         projects: vec![project.get()],

@@ -14,6 +14,7 @@ use callboard_query::quarantine::{self, Debt, Proposal, Quarantine, QuarantineQu
 use serde::Serialize;
 
 use super::Head;
+use crate::address::chosen;
 use crate::components::{Choice, FilterBar, Pager};
 use crate::filters;
 use crate::shell::Shell;
@@ -24,16 +25,18 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     is_active: bool,
+    owner: Option<String>,
     #[serde(skip)]
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let is_active = query.one_of("state", &[("active", true), ("released", false)])?;
-        Ok(Self { is_active: is_active.unwrap_or(true), page: query.page(SIZE)? })
+        let owner = chosen(query, "owner").into_iter().next();
+        Ok(Self { is_active: is_active.unwrap_or(true), owner, page: query.page(SIZE)? })
     }
 }
 
@@ -49,6 +52,7 @@ struct QuarantineTab {
     candidates: Vec<Proposal>,
     pager: Pager,
     is_active: bool,
+    is_filtered: bool,
     /// Whether the reader may set aside and release.
     may_triage: bool,
 }
@@ -59,30 +63,34 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::ProjectPage, &("quarantine", &asked))?;
     let query = QuarantineQuery {
         is_active: asked.is_active,
-        candidates: asked.is_active && !visit.address.is_continued(),
+        candidates: asked.is_active && asked.owner.is_none() && !visit.address.is_continued(),
+        owner: asked.owner.clone(),
         before: cursors.decode(asked.page.cursor.as_deref())?,
     };
     let limit = asked.page.limit as usize;
     let found = quarantine::list(&visit.ctx, project, query, visit.now, limit).await?;
     let Slice { items, next } = found.page;
     let page = cursors.page(Slice { items, next })?;
-    let total = asked.is_active.then_some(Total::Exactly(found.debt.active));
+    let facets = visit.facets(project).await?;
+    let total = (asked.is_active && asked.owner.is_none()).then_some(Total::Exactly(found.debt.active));
     let (shown, goes_on) = (page.items.len(), page.next_cursor.is_some());
     let states = [Choice::new("active", "In quarantine"), Choice::new("released", "Released")];
     answer(&QuarantineTab {
         filters: FilterBar::new(&visit.address, &["tab", "state"])
             .choice("state", "State", states, if asked.is_active { "active" } else { "released" })
+            .owners(&facets, asked.owner.as_slice())
             .tally("test", shown, goes_on, total),
         pager: Pager::new(&visit.address, page.next_cursor.as_ref()),
         rows: page.items,
         debt: found.debt,
         candidates: found.candidates,
         is_active: asked.is_active,
+        is_filtered: asked.owner.is_some(),
         may_triage: visit.caller.may_triage(),
         shell,
         head,

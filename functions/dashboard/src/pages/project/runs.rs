@@ -60,7 +60,7 @@ const fn meant(status: RunStatus) -> &'static [RunStatus] {
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     branches: Vec<String>,
     environments: Vec<String>,
     statuses: Vec<RunStatus>,
@@ -72,7 +72,7 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let full_runs = query.one_of("suite", &[("full", true), ("partial", false)])?;
         let (from, to) = query.window()?;
@@ -90,7 +90,7 @@ impl FromQuery for Asked {
     }
 }
 
-impl Asked {
+impl Params {
     /// The word of the order in the address.
     const fn order_word(&self) -> &'static str {
         ORDERS[if self.oldest_first { 1 } else { 0 }].0
@@ -177,7 +177,7 @@ pub(super) async fn tab(
     project: Authorized<ProjectId>,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
 ) -> Result<Response, ApiError> {
     let is_old = visit.address.is_continued() || asked.oldest_first;
     let after = if is_old { None } else { Some(feeds::newest(&visit.ctx).await?) };

@@ -30,14 +30,14 @@ const OFFERED: usize = 25;
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     against: Against,
     change: Option<&'static str>,
     #[serde(skip)]
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let against =
             query.word("with", &["baseline", "previous", "the id of a run"], |text| match text {
@@ -115,7 +115,7 @@ pub(super) async fn tab(
     run: RunId,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
     if asked.against == Against::Run(run) {
@@ -179,7 +179,7 @@ pub(super) async fn tab(
     })
 }
 
-impl Asked {
+impl Params {
     fn bar(&self, visit: &Visit, run: RunId, others: &[RunItem]) -> FilterBar {
         let label = |other: &RunItem| {
             let branch = other.brief.branch.as_deref().unwrap_or("no branch");

@@ -30,20 +30,20 @@ const ORDERS: [(&str, &str, RequestSort); 3] = [
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     sort: &'static str,
     #[serde(skip)]
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let sort = query.one_of("sort", &ORDERS.map(|(word, ..)| (word, word)))?;
         Ok(Self { sort: sort.unwrap_or(ORDERS[0].0), page: query.page(SIZE)? })
     }
 }
 
-impl Asked {
+impl Params {
     fn order(&self) -> RequestSort {
         ORDERS.iter().find(|(word, ..)| *word == self.sort).map(|(.., sort)| *sort).unwrap_or_default()
     }
@@ -68,7 +68,7 @@ pub(super) async fn tab(
     run: RunId,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
     let after = cursors.decode(asked.page.cursor.as_deref())?;

@@ -60,7 +60,7 @@ pub(super) const HOWEVER_TRIED: &str = "Any attempts";
 
 /// What is asked for.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     text: Option<String>,
     outcomes: Vec<&'static str>,
     changes: Vec<&'static str>,
@@ -73,7 +73,7 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let sort = query.one_of("sort", &ORDERS.map(|(word, ..)| (word, word)))?;
         Ok(Self {
@@ -112,7 +112,7 @@ pub(super) fn itself((word, _): (&'static str, &'static str)) -> (&'static str, 
     (word, word)
 }
 
-impl Asked {
+impl Params {
     fn order(&self) -> Sort {
         ORDERS.iter().find(|(word, ..)| *word == self.sort).map(|(.., sort)| *sort).unwrap_or_default()
     }
@@ -211,7 +211,7 @@ pub(super) async fn tab(
     run: RunId,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
     let mut query = ExecutionQuery { after: cursors.decode(asked.page.cursor.as_deref())?, ..asked.query() };

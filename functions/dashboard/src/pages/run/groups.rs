@@ -23,12 +23,12 @@ const SIZE: PageSize = PageSize { min: 1, default: 25, max: 100 };
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     #[serde(skip)]
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { page: query.page(SIZE)? })
     }
@@ -53,7 +53,7 @@ pub(super) async fn tab(
     run: RunId,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
     let after = cursors.decode(asked.page.cursor.as_deref())?;

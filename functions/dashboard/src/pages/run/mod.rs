@@ -53,42 +53,42 @@ const TABS: [&str; 9] = [
 
 /// The tab that is asked for, with its filters.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Params {
     /// `?tab=executions`, the first one.
-    Executions(executions::Asked),
+    Executions(executions::Params),
     /// `?tab=insights`.
     Insights,
     /// `?tab=groups`.
-    Groups(groups::Asked),
+    Groups(groups::Params),
     /// `?tab=regression`, and whether commits are read from the repository.
     Regression(bool),
     /// `?tab=compare`.
-    Compare(compare::Asked),
+    Compare(compare::Params),
     /// `?tab=endpoints`.
-    Endpoints(endpoints::Asked),
+    Endpoints(endpoints::Params),
     /// `?tab=timeline`.
-    Timeline(timeline::Asked),
+    Timeline(timeline::Params),
     /// `?tab=reports`, with the report that is shown inside of the page.
     Reports(Option<i64>),
     /// `?tab=details`.
     Details,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let tab = query.one_of("tab", &TABS.map(|tab| (tab, tab)))?;
         Ok(match tab {
             Some("insights") => Self::Insights,
-            Some("groups") => Self::Groups(groups::Asked::from_query(query)?),
+            Some("groups") => Self::Groups(groups::Params::from_query(query)?),
             Some("regression") => {
                 Self::Regression(query.one_of("commits", &[("list", true)])?.unwrap_or_default())
             }
-            Some("compare") => Self::Compare(compare::Asked::from_query(query)?),
-            Some("endpoints") => Self::Endpoints(endpoints::Asked::from_query(query)?),
-            Some("timeline") => Self::Timeline(timeline::Asked::from_query(query)?),
+            Some("compare") => Self::Compare(compare::Params::from_query(query)?),
+            Some("endpoints") => Self::Endpoints(endpoints::Params::from_query(query)?),
+            Some("timeline") => Self::Timeline(timeline::Params::from_query(query)?),
             Some("reports") => Self::Reports(query.number("report", 1..=MAX_ID)?),
             Some("details") => Self::Details,
-            _ => Self::Executions(executions::Asked::from_query(query)?),
+            _ => Self::Executions(executions::Params::from_query(query)?),
         })
     }
 }
@@ -203,7 +203,7 @@ pub(crate) async fn run(
     State(state): State<AppState>,
     visit: Visit,
     Path(id): Path<RunId>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
     Query(shown): Query<request::Shown>,
 ) -> Result<Response, ApiError> {
     let project = resolve::run(&visit.ctx, visit.scope(), id).await?;
@@ -231,40 +231,40 @@ pub(crate) async fn run(
         tab: "executions",
     };
     match asked {
-        Asked::Executions(asked) => {
+        Params::Executions(asked) => {
             let cursors = CursorScope::new(RouteId::RunPage, &("executions", &asked))?;
             executions::tab(visit, project, id, head, shell, asked, cursors).await
         }
-        Asked::Insights => {
+        Params::Insights => {
             head.tab = "insights";
             insights::tab(visit, project, id, head, shell).await
         }
-        Asked::Groups(asked) => {
+        Params::Groups(asked) => {
             head.tab = "groups";
             let cursors = CursorScope::new(RouteId::RunPage, &("groups", &asked))?;
             groups::tab(visit, project, id, head, shell, asked, cursors).await
         }
-        Asked::Regression(lists_commits) => {
+        Params::Regression(lists_commits) => {
             head.tab = "regression";
             let access = lists_commits.then(|| state.source_control());
             regression::tab(visit, access, project, id, head, shell).await
         }
-        Asked::Compare(asked) => {
+        Params::Compare(asked) => {
             head.tab = "compare";
             let cursors = CursorScope::new(RouteId::RunPage, &("compare", &asked))?;
             compare::tab(visit, project, id, head, shell, asked, cursors).await
         }
-        Asked::Endpoints(asked) => {
+        Params::Endpoints(asked) => {
             head.tab = "endpoints";
             let cursors = CursorScope::new(RouteId::RunPage, &("endpoints", &asked))?;
             endpoints::tab(visit, project, id, head, shell, asked, cursors).await
         }
-        Asked::Timeline(asked) => {
+        Params::Timeline(asked) => {
             head.tab = "timeline";
             let cursors = CursorScope::new(RouteId::RunPage, &("timeline", &asked))?;
             timeline::tab(visit, project, id, head, shell, asked, cursors).await
         }
-        Asked::Reports(asked) => {
+        Params::Reports(asked) => {
             head.tab = "reports";
             let asked = head.run.reports.iter().find(|report| Some(report.id) == asked);
             let opens_here = state.shows_in_place();
@@ -276,7 +276,7 @@ pub(crate) async fn run(
             };
             answer(&ReportsTab { shell, head, opens_here, open })
         }
-        Asked::Details => {
+        Params::Details => {
             head.tab = "details";
             let groups = facts::groups(&head.run.metadata);
             let raw = serde_json::to_string_pretty(&head.run.metadata).map_err(ApiError::internal)?;
@@ -285,7 +285,7 @@ pub(crate) async fn run(
             answer(&DetailsTab {
                 reports: i64::try_from(head.run.reports.len()).unwrap_or(i64::MAX),
                 bytes: head.run.storage.bytes + head.run.storage.evidence_bytes + of_reports,
-                links: LinkPanel::of(&visit, project, hook).await?,
+                links: LinkPanel::of(&visit, &state, project, hook).await?,
                 gates: gates::results(&visit.ctx, project, id, None, GATES).await?.items,
                 is_administrator: visit.caller.is_administrator(),
                 choice: DeletionChoice::new(&visit),

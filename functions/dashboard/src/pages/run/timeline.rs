@@ -58,7 +58,7 @@ const PHASES: [(&str, &str, Phase); 4] = [
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     outcomes: Vec<&'static str>,
     browser: Option<String>,
     tried: Option<&'static str>,
@@ -68,7 +68,7 @@ pub(crate) struct Asked {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self {
             outcomes: query.any_of("outcome", &OUTCOMES.map(itself))?,
@@ -97,7 +97,7 @@ fn spelt(Worker { shard, slot }: Worker) -> String {
     if shard > 0 { format!("{shard}.{}", slot + 1) } else { (slot + 1).to_string() }
 }
 
-impl Asked {
+impl Params {
     /// Whether some executions are left out.
     fn is_filtered(&self) -> bool {
         let phase = matches!(self.phase, Some(Phase::First | Phase::Retries));
@@ -206,7 +206,7 @@ pub(super) async fn tab(
     run: RunId,
     head: Head,
     shell: Shell,
-    asked: Asked,
+    asked: Params,
     cursors: CursorScope,
 ) -> Result<Response, ApiError> {
     let query = asked.query(cursors.decode(asked.page.cursor.as_deref())?);

@@ -21,11 +21,11 @@ const OFFERED: usize = 200;
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     project: Option<ProjectId>,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { project: query.id("project")? })
     }
@@ -47,7 +47,7 @@ struct FlakinessPage {
 }
 
 /// By what tests are judged; for administrators.
-pub(crate) async fn flakiness(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+pub(crate) async fn flakiness(visit: Visit, Query(asked): Query<Params>) -> Result<Response, ApiError> {
     let ctx = &visit.ctx;
     let everywhere = settings::of_instance::<FlakinessOverrides>(ctx).await?;
     let held = everywhere.set.over(&FlakinessSettings::default());

@@ -77,7 +77,7 @@ struct SubscriptionRow {
     project: String,
     branches: String,
     channel: String,
-    /// When it sends, unless that is at once.
+    /// When it sends, unless that is immediately.
     schedule: Option<String>,
     active: bool,
     /// Whether the reader may change it.

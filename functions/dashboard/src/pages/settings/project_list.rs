@@ -17,13 +17,13 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     text: Option<String>,
     sort: Sort,
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         let sort = query.one_of("sort", &[("name", Sort::Name), ("updated", Sort::Updated)])?;
         Ok(Self { text: query.text("q")?, sort: sort.unwrap_or(Sort::Name), page: query.page(SIZE)? })
@@ -39,7 +39,7 @@ pub(super) struct ProjectList {
     pub pager: Pager,
 }
 
-impl Asked {
+impl Params {
     /// The projects, on the page of this route.
     pub(super) async fn find(self, visit: &Visit, route: RouteId) -> Result<ProjectList, ApiError> {
         let cursors = CursorScope::new(route, &(&self.text, self.sort))?;

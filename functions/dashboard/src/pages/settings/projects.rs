@@ -7,7 +7,7 @@ use callboard_auth::RouteId;
 use callboard_http::ApiError;
 use callboard_http::extract::Query;
 
-use super::project_list::{Asked, ProjectList};
+use super::project_list::{Params, ProjectList};
 use crate::components::{SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
@@ -23,7 +23,7 @@ struct ProjectsPage {
 }
 
 /// Every project, by name or by its latest run.
-pub(crate) async fn projects(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+pub(crate) async fn projects(visit: Visit, Query(asked): Query<Params>) -> Result<Response, ApiError> {
     answer(&ProjectsPage {
         tabs: SettingsTabs::new(&visit, SettingsTab::Projects),
         list: asked.find(&visit, RouteId::ProjectsSettingsPage).await?,

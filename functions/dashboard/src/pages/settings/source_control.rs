@@ -10,7 +10,7 @@ use callboard_http::{ApiError, AppState};
 use callboard_query::scm::Provider;
 use callboard_query::shapes::Project;
 
-use super::project_list::Asked;
+use super::project_list::Params;
 use crate::components::{FilterBar, Pager, SettingsTab, SettingsTabs};
 use crate::filters;
 use crate::shell::{Section, Shell};
@@ -68,7 +68,7 @@ struct SourceControlPage {
 pub(crate) async fn source_control(
     State(state): State<AppState>,
     visit: Visit,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<Params>,
 ) -> Result<Response, ApiError> {
     let list = asked.find(&visit, RouteId::SourceControlPage).await?;
     answer(&SourceControlPage {

@@ -26,11 +26,11 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 100 };
 
 /// What is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { page: query.page(SIZE)? })
     }
@@ -63,7 +63,7 @@ struct StoragePage {
 }
 
 /// How much is kept; for administrators.
-pub(crate) async fn storage(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+pub(crate) async fn storage(visit: Visit, Query(asked): Query<Params>) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::StoragePage, &())?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let mut found = storage::instance_storage(&visit.ctx, visit.now).await?;

@@ -24,13 +24,13 @@ const SIZE: PageSize = PageSize { min: 1, default: 50, max: 200 };
 
 /// What is asked for.
 #[derive(Debug, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct Params {
     text: Option<String>,
     #[serde(skip)]
     page: PageRequest,
 }
 
-impl FromQuery for Asked {
+impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
         Ok(Self { text: query.text("q")?, page: query.page(SIZE)? })
     }
@@ -51,7 +51,7 @@ struct TagsPage {
 }
 
 /// All tags; for administrators.
-pub(crate) async fn tags(visit: Visit, Query(asked): Query<Asked>) -> Result<Response, ApiError> {
+pub(crate) async fn tags(visit: Visit, Query(asked): Query<Params>) -> Result<Response, ApiError> {
     let cursors = CursorScope::new(RouteId::TagsPage, &asked)?;
     let after = cursors.decode(asked.page.cursor.as_deref())?;
     let found = tags::list(&visit.ctx, asked.text.as_deref(), after, asked.page.rows()).await?;

@@ -175,7 +175,7 @@ struct Unpacking<'a> {
 
 /// The file whose content is being read.
 enum Open {
-    /// Put at once when it is complete, beside others.
+    /// Put immediately when it is complete, beside others.
     Small { key: String, content: Vec<u8> },
     /// Written as it comes.
     Large(ObjectWriter),
