@@ -354,7 +354,7 @@ impl AppState {
         Ok(Keys { grants: FileGrants::new(&secrets), counters: CounterNames::new(counters) })
     }
 
-    /// Whether the database has every migration of this version. RequestInfo of the
+    /// Whether the database has every migration of this version. Asks the
     /// database until it says yes.
     ///
     /// # Errors
@@ -375,7 +375,7 @@ impl AppState {
     }
 
     /// Does what the first sign-ins of an installation take, when callers have
-    /// to sign in; and says so in the log when nobody could. RequestInfo of the
+    /// to sign in; and says so in the log when nobody could. Asks the
     /// database once in the life of a process.
     ///
     /// # Errors

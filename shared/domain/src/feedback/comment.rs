@@ -176,7 +176,11 @@ fn violations(gate: &GateVerdict) -> i64 {
 /// The comment, at most `max_bytes` long: what is new first. What does not fit is counted.
 #[must_use]
 pub fn comment(facts: &FeedbackFacts, audience: Audience, max_bytes: usize) -> String {
-    let mut text = Text { body: head(facts), max_bytes };
+    let body = match audience {
+        Audience::Fork => head(&public_part(facts)),
+        Audience::Repository => head(facts),
+    };
+    let mut text = Text { body, max_bytes };
     if audience == Audience::Fork {
         text.body
             .push_str("\nTests and causes are shown in Callboard only: this request comes from a fork.\n");
@@ -215,6 +219,13 @@ pub fn comment(facts: &FeedbackFacts, audience: Audience, max_bytes: usize) -> S
     text.body
 }
 
+/// What everybody who reads a public request may know: counts and verdicts, no text of the run or its settings.
+fn public_part(facts: &FeedbackFacts) -> FeedbackFacts {
+    let gate =
+        facts.gate.clone().map(|gate| GateVerdict { name: String::new(), violations: Vec::new(), ..gate });
+    FeedbackFacts { reason: None, environment: None, gate, ..facts.clone() }
+}
+
 fn head(facts: &FeedbackFacts) -> String {
     let mark = if facts.is_success() { "✅" } else { "❌" };
     let mut head = format!("### {mark} {}: {}\n\n", code(&facts.project, MAX_NAME_CHARS), facts.verdict());
@@ -247,7 +258,8 @@ fn head(facts: &FeedbackFacts) -> String {
     }
     if let Some(gate) = &facts.gate {
         let word = if gate.passed { "passed" } else { "failed" };
-        head.push_str(&format!("\nGate {} **{word}**", code(&gate.name, MAX_NAME_CHARS)));
+        let name = if gate.name.is_empty() { String::new() } else { code(&gate.name, MAX_NAME_CHARS) + " " };
+        head.push_str(&format!("\nGate {name}**{word}**"));
         head.push_str(if gate.violations.is_empty() { ".\n" } else { ":\n\n" });
         for violation in gate.violations.iter().take(MAX_VIOLATIONS) {
             head.push_str(&format!("- {}\n", sentence(violation, MAX_CAUSE_CHARS)));

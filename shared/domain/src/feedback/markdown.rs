@@ -83,20 +83,22 @@ fn fenced(line: &str) -> String {
 fn is_plain(text: &str) -> bool {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || " .,;:()'%-".contains(char);
     let ends_clause = |rest: &str| rest.is_empty() || rest.starts_with([' ', '.', ')', ',']);
-    let is_sha = |word: &str| {
-        let word = word.trim_matches(|char: char| !char.is_ascii_alphanumeric());
-        word.len() >= MIN_SHA_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
+    let is_sha =
+        |word: &str| word.len() >= MIN_SHA_DIGITS && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     // `GH-12` is an issue, `:tada:` an emoji, `example.org` a link.
     let is_quiet = |(at, char): (usize, char)| {
         let rest = &text[at + 1..];
         match char {
             '.' | ':' | ';' => ends_clause(rest),
+            // `%12` is a milestone.
+            '%' => rest.is_empty() || rest.starts_with([' ', '.', ')', ',', ';']),
             '-' => rest.starts_with(|char: char| char.is_ascii_lowercase()),
             _ => true,
         }
     };
-    text.chars().all(is_allowed) && text.char_indices().all(is_quiet) && !text.split(' ').any(is_sha)
+    text.chars().all(is_allowed)
+        && text.char_indices().all(is_quiet)
+        && !text.split(|char: char| !char.is_ascii_alphanumeric()).any(is_sha)
 }
 
 /// A link with a text of ours. The address is ours too, and still kept from ending early.

@@ -231,7 +231,10 @@ async fn write_comment(
         let action = FeedbackAction::Recreated;
         return Ok(Some(Written { action, comment: Some(comment), marker: renewed, times_remade }));
     }
-    if let Some(found) = find().await?
+    // Before the first attempt nobody can have written the marker.
+    let was_tried = lease.lease > 1;
+    if was_tried
+        && let Some(found) = find().await?
         && let Some(comment) = edit(&found.id).await?
     {
         return Ok(Some(written(FeedbackAction::Updated, comment)));
@@ -307,6 +310,8 @@ async fn take_lease(
     }
     if let Some(shown) = row.shown
         && shown > (run.order_at, run.id)
+        // A deleted run is no reason to keep quiet.
+        && runs::get(&mut session, project, shown.1).await?.is_some()
     {
         session.commit().await?;
         return Ok(Lease::Newer(format!("Run {}, which is newer, is shown.", shown.1)));

@@ -52,14 +52,23 @@ pub(super) async fn read(
         limit: MAX_COMMITS,
         page: None,
     };
-    let listed = page(ctx, host, &query, now).await?;
+    let mut listed = page(ctx, host, &query, now).await?;
+    // GitHub counts pages from the oldest commit, so the page with the newest ones may be short.
+    while listed.commits.len() < MAX_COMMITS as usize
+        && let Some(next) = listed.next.take()
+    {
+        let query = CommitQuery { page: Some(next), ..query.clone() };
+        let more = page(ctx, host, &query, now).await?;
+        if more.commits.is_empty() {
+            break;
+        }
+        listed.commits.extend(more.commits);
+        listed.next = more.next;
+    }
+    let goes_on = listed.commits.len() > MAX_COMMITS as usize || listed.next.is_some();
+    listed.commits.truncate(MAX_COMMITS as usize);
     let end = Instant::now() + DEADLINE;
-    let mut read = RangeChanges {
-        commits: listed.commits,
-        changes: Vec::new(),
-        goes_on: listed.next.is_some(),
-        problem: None,
-    };
+    let mut read = RangeChanges { commits: listed.commits, changes: Vec::new(), goes_on, problem: None };
     for some in read.commits.chunks(TOGETHER) {
         let diffs = join_all(some.iter().map(|commit| stored(ctx, host, &commit.sha, now)));
         let Ok(diffs) = timeout_at(end, diffs).await else {

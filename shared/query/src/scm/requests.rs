@@ -98,7 +98,16 @@ pub(crate) async fn open_request(
         let Fetched::Fresh { value, .. } = fetched else {
             return Err(host.failed(ScmError::Failed { provider: host.provider, status: 304 }));
         };
-        let open = value.into_iter().filter_map(RequestItem::new).find(RequestItem::is_open);
+        // A fork may have a branch of the same name, which is not the branch that was tested.
+        let is_by_branch = matches!(query, RequestQuery::Branch(_));
+        let mut open: Vec<RequestItem> = value
+            .into_iter()
+            .filter_map(RequestItem::new)
+            .filter(|request| request.is_open() && !(is_by_branch && request.is_fork))
+            .collect();
+        // A commit is in the requests stacked upon its own, too, and a stranger's fork may contain it.
+        open.sort_by_key(|request| (place.1 != Some(request.branch.as_str()), request.is_fork));
+        let open = open.into_iter().next();
         if open.is_some() {
             return Ok(open);
         }

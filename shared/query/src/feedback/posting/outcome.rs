@@ -131,7 +131,10 @@ impl Attempt {
                         Err((FeedbackState::Skipped, reason.to_owned(), None))
                     }
                     Err(error) => {
-                        self.release(&mut session, target, now).await?;
+                        // What may still arrive must not meet another write.
+                        if !may_arrive(&error) {
+                            self.release(&mut session, target, now).await?;
+                        }
                         match error {
                             SourceControlError::Upstream { error, .. } => {
                                 response_status = error.status();
@@ -237,5 +240,18 @@ const fn may_help_to_wait(error: &ScmError) -> bool {
         | ScmError::AddressRefused { .. }
         | ScmError::Redirected { .. }
         | ScmError::TooLarge { .. } => false,
+    }
+}
+
+/// Whether a write that failed here may still be carried out there.
+fn may_arrive(error: &SourceControlError) -> bool {
+    let SourceControlError::Upstream { error, .. } = error else { return false };
+    match error {
+        ScmError::TooSlow { .. }
+        | ScmError::Unreachable { .. }
+        | ScmError::Unreadable { .. }
+        | ScmError::TooLarge { .. } => true,
+        ScmError::Failed { status, .. } => *status >= 500,
+        _ => false,
     }
 }
