@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what is read key by key")]
-pub(crate) struct FeedbackBody {
+pub(crate) struct FeedbackSettingsBody {
     /// Whether they comment on the open request of their commit or branch.
     comment: Option<bool>,
     /// Whether they set a status of their commit.
@@ -111,7 +111,7 @@ pub(crate) async fn of_project(
 /// 400 `no_fields`, `invalid_field`; 404 `project_not_found`.
 #[utoipa::path(patch, path = "/api/projects/{id}/repository/feedback", tag = "scm",
     operation_id = "edit_project_feedback",
-    params(("id" = i64, Path, description = "Project")), request_body = FeedbackBody,
+    params(("id" = i64, Path, description = "Project")), request_body = FeedbackSettingsBody,
     responses(
         (status = 200, body = FeedbackSaved),
         (status = 400, description = "`no_fields`, `invalid_field`"),

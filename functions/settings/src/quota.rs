@@ -124,8 +124,8 @@ pub(crate) async fn edit_project(
     Path(id): Path<ProjectId>,
     fields: Fields,
 ) -> Result<Json<Written<ProjectQuotaAnswer>>, ApiError> {
-    fields.require_any(&QUOTA_KEYS)?;
     let project = desk.project(id).await?;
+    fields.require_any(&QUOTA_KEYS)?;
     storage_quota::edit_project(&desk.ctx, desk.acting(), project, fields.as_map())
         .await?
         .map_err(refused)?;

@@ -65,6 +65,7 @@ pub(super) static DOCUMENTS: &[Document] = documents![
     "guides/migrate",
     "deploy/one-process",
     "deploy/replicas",
+    "deploy/scale-to-zero",
     "deploy/functions",
     "deploy/proxy-and-tls",
     "operate/backup",

@@ -31,6 +31,7 @@ const TOPICS: &[(&str, &str)] = &[
     ("/settings/storage", "/help/operate/sizing"),
     ("/settings/retention", "/help/guides/retention-and-deletion"),
     ("/settings/notifications", "/help/guides/notifications"),
+    ("/notifications", "/help/guides/notifications"),
     ("/settings/tags", "/help/guides/dashboard#projects"),
     ("/settings/projects", "/help/guides/dashboard#settings-of-a-project"),
     ("/settings/source-control", "/help/guides/source-control"),

@@ -11,7 +11,7 @@ use callboard_store::{clusters as store, jobs};
 use serde_json::json;
 
 use super::error::DiagnosisError;
-use super::job::Diagnose;
+use super::payload::Diagnose;
 use super::reading::{get, voter};
 use super::settings;
 use super::shapes::Diagnosis;

@@ -12,17 +12,16 @@ use callboard_domain::diagnosis::{
     check_patch, parse_answer, patched_files,
 };
 use callboard_domain::events::DomainEvent;
-use callboard_domain::ids::{DiagnosisId, ProjectId, RunId};
+use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_integrations::model::{ModelError, ModelReply, ModelRequest, Turn};
 use callboard_store::diagnoses::{self, DiagnosisRow, Progress};
-use callboard_store::jobs::Payload;
 use callboard_store::{projects, runs};
-use serde::{Deserialize, Serialize};
 
 use super::budget::{self, Outcome};
 use super::context::{ClusterContext, cluster_context};
 use super::packing::{Packed, bytes_of_tokens, token_estimate};
+use super::payload::Diagnose;
 use super::prompt::{ANSWER_NAME, context_hash, instructions, question};
 use super::settings::{self, ModelAccess};
 use super::shapes::Details;
@@ -41,19 +40,6 @@ const MAX_RETRY_WAIT: Duration = Duration::from_secs(20);
 const RETRY_WAIT: Duration = Duration::from_secs(2);
 /// Characters of a bad answer that go back to the model.
 const MAX_RETURNED_CHARS: usize = 20_000;
-
-/// The work of making a diagnosis.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Diagnose {
-    /// Project.
-    pub project: ProjectId,
-    /// The diagnosis.
-    pub diagnosis: DiagnosisId,
-}
-
-impl Payload for Diagnose {
-    const KIND: &'static str = "diagnose";
-}
 
 /// How the job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

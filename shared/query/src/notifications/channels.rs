@@ -347,8 +347,8 @@ pub async fn delete(ctx: &Context, acting: Acting<'_>, id: ChannelId) -> Result<
 
 /// A channel that somebody may change, locked.
 pub(super) async fn owned(session: &mut Session, acting: Acting<'_>, id: ChannelId) -> Result<ChannelRow> {
-    acting.reaches_everything()?;
     let row = required(session, id).await?;
+    acting.reaches_everything()?;
     require_owner(acting.caller, row.user, || QueryError::not_found(Entity::Channel, id))?;
     Ok(row)
 }

@@ -125,12 +125,12 @@ pub async fn deliveries(
     before: Option<i64>,
     limit: usize,
 ) -> Result<Slice<Delivery, i64>> {
-    if !caller.reaches_everything() {
-        return Err(Denied::KeyScopeDenied.into());
-    }
     let mut session = ctx.store.db().read().await?;
     let missing = || QueryError::not_found(Entity::Channel, channel);
     let owner = channels::get(&mut session, channel).await?.ok_or_else(missing)?.user;
+    if !caller.reaches_everything() {
+        return Err(Denied::KeyScopeDenied.into());
+    }
     require_owner(caller, owner, missing)?;
     let before = before.map(DeliveryId);
     let rows = deliveries::of_channel(&mut session, channel, state, before, fetch(limit)).await?;

@@ -219,6 +219,8 @@ mod tests {
             (Kind::Switch, Value::Text("true")) => "false".to_owned(),
             (Kind::Switch, _) => "true".to_owned(),
             (Kind::Words, _) => "one, two".to_owned(),
+            // Stands for other settings.
+            (Kind::Secret, _) if variable.name == "SERVICE_SECRETS" => return None,
             (Kind::Secret, _) => "a-client-secret".to_owned(),
             (Kind::Address, _) => "https://provider.example.org/x".to_owned(),
             // Counts on a loopback bind only, which is not what is set here.
