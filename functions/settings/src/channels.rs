@@ -79,6 +79,7 @@ fn address_field(kind: ChannelKind) -> &'static str {
 async fn config(
     state: &AppState,
     ctx: &Context,
+    caller: &Caller,
     fields: &Fields,
     kind: ChannelKind,
 ) -> Result<(Option<String>, Change<String>), ApiError> {
@@ -93,7 +94,7 @@ async fn config(
     let address = if kind == ChannelKind::Email {
         let address = config.text("address")?.into_value();
         if let Some(address) = &address {
-            require_allowed(state, ctx, address).await?;
+            require_allowed(state, ctx, caller, address).await?;
         }
         address
     } else {
@@ -103,14 +104,23 @@ async fn config(
     Ok((address, secret))
 }
 
-/// Fails unless notifications may be mailed to an address.
-async fn require_allowed(state: &AppState, ctx: &Context, address: &str) -> Result<(), ApiError> {
+/// Fails unless notifications may be mailed to an address. Only administrators may choose addresses of other accounts.
+async fn require_allowed(
+    state: &AppState,
+    ctx: &Context,
+    caller: &Caller,
+    address: &str,
+) -> Result<(), ApiError> {
     judge_address(address).map_err(|refused| ApiError::invalid_field("address", refused.to_string()))?;
     let config = state.mail_config().await?;
     if !mail::is_configured(&config) {
         return Err(AccountRefusal::SmtpNotConfigured.into());
     }
-    if config.mails_to(address) || notifications::is_confirmed_address(ctx, address).await? {
+    let is_known = match caller.user_id().filter(|_| !caller.is_administrator()) {
+        Some(user) => notifications::confirmed_address(ctx, user).await?.as_deref() == Some(address),
+        None => notifications::is_confirmed_address(ctx, address).await?,
+    };
+    if config.mails_to(address) || is_known {
         return Ok(());
     }
     let text = "Notifications are mailed only to confirmed addresses of accounts and to those that SERVICE_MAIL_ALLOW names.";
@@ -201,7 +211,7 @@ pub(crate) async fn create(
     if kind == ChannelKind::PersonalEmail {
         require_own_address(&state, &ctx, &caller).await?;
     }
-    let (address, secret) = config(&state, &ctx, &fields, kind).await?;
+    let (address, secret) = config(&state, &ctx, &caller, &fields, kind).await?;
     let config = match (kind.is_personal(), address) {
         (true, _) => None,
         (false, Some(address)) => Some(ChannelConfig { address, secret: secret.into_value() }),
@@ -238,7 +248,7 @@ pub(crate) async fn edit(
     fields.require_any(&["name", "config", "paused", "hourlyLimit"])?;
     let ctx = state.context(&site);
     let kind = notifications::channel(&ctx, &caller, id).await?.kind;
-    let (address, secret) = config(&state, &ctx, &fields, kind).await?;
+    let (address, secret) = config(&state, &ctx, &caller, &fields, kind).await?;
     let wanted = ChannelEdit {
         name: fields.line("name", MAX_NAME_CHARS)?.into_value().map(|name| name.trim().to_owned()),
         address,

@@ -134,7 +134,14 @@ pub async fn deliveries(
     require_owner(caller, owner, missing)?;
     let before = before.map(DeliveryId);
     let rows = deliveries::of_channel(&mut session, channel, state, before, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row: &DeliveryRow| row.id.get()).map(Delivery::from_row))
+    let mut found = Slice::cut(rows, limit, |row: &DeliveryRow| row.id.get());
+    // A project may have been taken from the owner of the channel since.
+    found.items.retain(|row| is_in_scope(caller, row));
+    Ok(found.map(Delivery::from_row))
+}
+
+fn is_in_scope(caller: &Identity, row: &DeliveryRow) -> bool {
+    row.project.is_none_or(|project| caller.scope().contains(project))
 }
 
 /// Queues a test message to a channel.
@@ -189,6 +196,9 @@ pub async fn retry(ctx: &Context, acting: Acting<'_>, id: DeliveryId) -> Result<
     acting.reaches_everything()?;
     let owner = channels::get(&mut session, row.channel).await?.ok_or_else(missing)?.user;
     require_owner(acting.caller, owner, missing)?;
+    if !is_in_scope(acting.caller, &row) {
+        return Err(missing());
+    }
     if !matches!(row.state, DeliveryState::Failed | DeliveryState::Parked | DeliveryState::Unknown) {
         return Err(AdministrationRule::DeliveryNotFailed.into());
     }

@@ -103,6 +103,8 @@ pub(super) async fn notices(
     let cases: BTreeSet<TestCaseId> = subscriptions.iter().filter_map(|one| one.test_case).collect();
     let cluster = |cluster: &ClusterId| Subject::Cluster { cluster: *cluster, run: of_run };
     let (topic, event, subject) = match &stored.event {
+        // A run that goes on again is reported when it ends.
+        DomainEvent::RunEvaluated { .. } if !run.status.is_final() => return Ok(Vec::new()),
         DomainEvent::RunEvaluated { .. } => {
             let mut found = of_tests(session, &run, &cases, is_silent).await?;
             found.insert(0, ended(run, is_silent));

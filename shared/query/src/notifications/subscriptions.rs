@@ -206,7 +206,8 @@ impl SubscriptionEdit {
         {
             return Err(QueryError::not_found(Entity::Project, *project));
         }
-        if !self.project.is_keep() {
+        let is_other_project = !self.project.is_keep() && self.project.value().copied() != row.project;
+        if is_other_project || self.test_case.is_some() || self.cluster.is_some() {
             (row.test_case, row.cluster) = (self.test_case, self.cluster);
         }
         row.project = self.project.applied_to(row.project);
