@@ -7,7 +7,7 @@ ALTER TABLE channels ADD CONSTRAINT channels_kind_check
     CHECK (kind IN ('webhook', 'slack', 'teams', 'discord', 'email', 'browser', 'personal_email'));
 -- Whose it is; null belongs to the instance.
 ALTER TABLE channels ADD COLUMN user_id BIGINT;
--- Who is told when it pauses.
+-- The account that is notified when it pauses.
 ALTER TABLE channels ADD COLUMN created_by BIGINT;
 CREATE INDEX channels_of_user ON channels (user_id, id);
 CREATE UNIQUE INDEX channels_own ON channels (user_id, kind) WHERE kind IN ('browser', 'personal_email');

@@ -17,7 +17,7 @@ CREATE TABLE channels_new (
     hourly_limit INTEGER NOT NULL DEFAULT 30,
     -- Whose it is; null belongs to the instance.
     user_id INTEGER,
-    -- Who is told when it pauses.
+    -- The account that is notified when it pauses.
     created_by INTEGER
 );
 INSERT INTO channels_new (id, name, kind, config, target, failures, paused_at, last_error, created_at, updated_at, hourly_limit)

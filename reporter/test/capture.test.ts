@@ -206,7 +206,7 @@ describe('requests', () => {
     failure?: string;
     isClosed?: boolean;
   }
-  /** A request as Playwright tells of it, and an ear for what is told. */
+  /** A request as Playwright reports it, and its listeners. */
   function requestTo(url: string, { method = 'GET', type = 'fetch', failure, isClosed = false }: Faked = {}): object {
     return {
       resourceType: () => type, url: () => url, method: () => method, timing: () => ({ startTime: 0, responseEnd: -1 }),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use stack::StackRequest;
 
-/// Why the database is not up to date, or nobody was told that it is.
+/// Why the database is not up to date, or the stack could not be notified.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
     /// The settings of the function cannot be used.

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::answer::{GroupHistory, Written, refused};
 use crate::desk::Desk;
 
-/// A storage quota. Nothing is refused or deleted by it: subscribers of `storage.quota` are told at 80, 95 and 100%.
+/// A storage quota. It refuses and deletes nothing; subscribers of `storage.quota` are notified at 80, 95 and 100%.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what is read and written key by key")]

@@ -42,7 +42,7 @@ struct Crowd {
 }
 
 impl Turns {
-    /// So many turns at the same time, for which so many others of each standing may
+    /// This many concurrent turns, for which a given number of others of each standing may
     /// wait.
     pub(crate) fn new(at_once: usize, most_waiting: usize) -> Self {
         let crowd = || Crowd { most_waiting, lines: VecDeque::new() };

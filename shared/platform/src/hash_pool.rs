@@ -1,5 +1,5 @@
 //! Room for the work of passwords. Each hash takes 32 MiB and a core for a
-//! fifth of a second, so only so many run at the same time, on threads that may block.
+//! fifth of a second, so few run concurrently, on threads that may block.
 //! Others wait for their turn, those of one address in one line (`Turns`),
 //! and those who signed in before ahead of all others: guesses from everywhere
 //! at the same time do not keep people out of their browsers. Who waits too long is sent
@@ -75,7 +75,7 @@ impl Asker {
 pub struct Busy;
 
 impl PasswordWork {
-    /// Room for so many at the same time; at least one.
+    /// Concurrent operations; at least one.
     #[must_use]
     pub fn with_room(at_once: usize) -> Self {
         Self {

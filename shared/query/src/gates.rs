@@ -128,7 +128,7 @@ pub struct GateFacts {
     pub quarantined_total: i64,
     /// Tests that passed after a failed attempt, without those in quarantine.
     pub flaky_tests: i64,
-    /// Whether nearly everything failed at the same time: an outage rather than so many mistakes.
+    /// Whether most tests failed together, which points to an outage.
     pub mass_failure: bool,
     /// The green run it is measured against.
     pub baseline: Option<GateBaseline>,

@@ -24,7 +24,7 @@ const MAX_FIELD_CHARS: usize = 80;
 const MAX_IDENTIFIER_CHARS: usize = 120;
 const MAX_MODULE_CHARS: usize = 240;
 const MAX_URL_PATTERN_CHARS: usize = 240;
-/// Faults that are told immediately.
+/// Faults of one answer.
 const MAX_FAULTS: usize = 20;
 /// Names the written code uses itself.
 const OUR_NAMES: [&str; 3] = ["page", "expect", "use"];
