@@ -23,6 +23,8 @@ use tokio::time::{Instant, sleep};
 
 /// How often a feed is looked at.
 const POLL: Duration = Duration::from_millis(500);
+/// How often the unread notifications of a reader are counted.
+const BELL_POLL: Duration = Duration::from_secs(2);
 /// How long nothing may be sent.
 const QUIET: Duration = Duration::from_secs(10);
 const _: () =
@@ -120,7 +122,7 @@ pub(crate) async fn global_stream(
     let ctx = state.context(&site);
     let slot = state.open_stream(&caller, address.as_deref())?;
     let feed = GlobalFeed::after(resume.after(&headers));
-    Ok(answer(state, ctx, headers, Source::Global { caller, feed, unread: None }, slot))
+    Ok(answer(state, ctx, headers, Source::Global { caller, feed, bell: Bell::default() }, slot))
 }
 
 /// A reader is a person or key with access to the project, or the client of
@@ -146,9 +148,27 @@ async fn may_read(
     }
 }
 
+/// What the header of the reader's page was told.
+#[derive(Default)]
+struct Bell {
+    unread: Option<Unread>,
+    counted_at: Option<Instant>,
+}
+
+impl Bell {
+    /// Whether it is time to count again; notes that it is done.
+    fn is_due(&mut self) -> bool {
+        let is_due = self.counted_at.is_none_or(|at| at.elapsed() >= BELL_POLL);
+        if is_due {
+            self.counted_at = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
 enum Source {
     Run { run: RunId, feed: Box<RunFeed> },
-    Global { caller: Caller, feed: GlobalFeed, unread: Option<Unread> },
+    Global { caller: Caller, feed: GlobalFeed, bell: Bell },
 }
 
 /// A stream that is being read.
@@ -248,13 +268,15 @@ impl Reading {
                 self.may_end = found.may_end();
                 Ok(found.messages)
             }
-            Source::Global { caller, feed, unread } => {
+            Source::Global { caller, feed, bell } => {
                 let mut messages = feed.next(&self.ctx, caller.scope()).await?;
-                if let Some(user) = caller.user_id() {
+                if let Some(user) = caller.user_id()
+                    && bell.is_due()
+                {
                     let now = notifications::unread(&self.ctx, user, caller.scope()).await?;
-                    let before = unread.replace(now);
-                    // At first too: something may have arrived since the page was made.
-                    if before.unwrap_or_default() != now {
+                    let before = bell.unread.replace(now);
+                    // At first too: the page may be older than the stream, whichever way the number went.
+                    if before != Some(now) {
                         messages.push(Message::about_unread(now));
                     }
                 }

@@ -218,10 +218,10 @@ async fn badge(
 ) -> Result<Badge, ApiError> {
     let ctx = state.context(site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
-    of(&ctx, project, asked).await
+    load(&ctx, project, asked).await
 }
 
-async fn of(ctx: &Context, project: Authorized<ProjectId>, asked: Params) -> Result<Badge, ApiError> {
+async fn load(ctx: &Context, project: Authorized<ProjectId>, asked: Params) -> Result<Badge, ApiError> {
     let branch = match asked.branch {
         Some(branch) => Some(branch),
         None => projects::get(ctx, project).await?.default_branch,
@@ -373,7 +373,7 @@ pub(crate) async fn outside(
     let ctx = state.context(&site);
     let style = asked.style;
     let badge = match badges::opened_by(&ctx, token).await? {
-        Some(project) => of(&ctx, project, asked).await?,
+        Some(project) => load(&ctx, project, asked).await?,
         None => Badge::of(asked.metric, asked.label, None),
     };
     let mut response = match form {

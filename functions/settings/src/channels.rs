@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use callboard_auth::RouteId;
 use callboard_auth::email_address::judge_address;
+use callboard_auth::limits::CONNECTION_TEST;
 use callboard_domain::ids::{ChannelId, DeliveryId};
 use callboard_domain::notifications::{ChannelKind, DeliveryState};
 use callboard_http::cursor::CursorScope;
@@ -294,10 +295,14 @@ pub(crate) struct TestQueued {
 /// Sends a test message to a channel, also to one that is paused.
 ///
 /// # Errors
-/// 404 `channel_not_found`.
+/// 404 `channel_not_found`; 429 `rate_limited`.
 #[utoipa::path(post, path = "/api/channels/{id}/test", tag = "settings", operation_id = "test_channel",
     params(("id" = i64, Path, description = "Channel")),
-    responses((status = 202, body = TestQueued), (status = 404, description = "`channel_not_found`")))]
+    responses(
+        (status = 202, body = TestQueued),
+        (status = 404, description = "`channel_not_found`"),
+        (status = 429, description = "`rate_limited`: more than 10 tests a minute")
+    ))]
 pub(crate) async fn test(
     State(state): State<AppState>,
     site: Site,
@@ -305,6 +310,7 @@ pub(crate) async fn test(
     visit: Visit,
     Path(id): Path<ChannelId>,
 ) -> Result<Response, ApiError> {
+    state.limits().await?.check(CONNECTION_TEST, &caller.credential().into_bytes(), state.now()).await?;
     let acting = visit.acting(&caller, state.now());
     let delivery_id = notifications::send_test(&state.context(&site), acting, id).await?;
     Ok((StatusCode::ACCEPTED, Json(TestQueued { success: true, delivery_id })).into_response())

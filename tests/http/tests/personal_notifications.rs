@@ -290,9 +290,36 @@ async fn a_person_is_mailed_at_their_confirmed_address() {
     for_each_backend(own_address).await;
 }
 
+async fn tests_are_limited(backend: Backend) {
+    let scene = Scene::start(backend, &[("SERVICE_SECRET_KEY", KEY)]).await;
+    let body = json!({
+        "name": "ci", "type": "webhook", "config": { "url": "https://hooks.example.org/ci" }
+    });
+    let channel =
+        scene.admin.post_json("/api/channels", &body).await.expect("a channel")["channel"]["id"].clone();
+    let path = format!("/api/channels/{channel}/test");
+    for _ in 0..10 {
+        scene.admin.post_json(&path, &json!({})).await.expect("queued");
+    }
+    let refused = scene.admin.post(&path, &json!({})).await.expect("an answer");
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json().expect("JSON")["code"]),
+        (429, &json!("rate_limited"))
+    );
+}
+
+#[tokio::test]
+async fn tests_of_a_channel_are_limited() {
+    for_each_backend(tests_are_limited).await;
+}
+
 async fn a_channel_pauses(backend: Backend) {
     let recipient = crate::notifications::Recipient::start().await;
-    let more = [("SERVICE_SECRET_KEY", KEY), ("SERVICE_EGRESS_ALLOW", recipient.host())];
+    let more = [
+        ("SERVICE_SECRET_KEY", KEY),
+        ("SERVICE_EGRESS_ALLOW", recipient.host()),
+        ("SERVICE_RATE_LIMITS", "off"),
+    ];
     let scene = Scene::start(backend, &more).await;
     recipient.answers(reqwest::StatusCode::NOT_FOUND);
     let body = json!({

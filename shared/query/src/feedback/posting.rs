@@ -5,7 +5,7 @@ mod outcome;
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::feedback::{
-    self, Audience, FeedbackAction, FeedbackKind, FeedbackSettings, FeedbackState,
+    self, Audience, FeedbackAction, FeedbackFacts, FeedbackKind, FeedbackSettings, FeedbackState,
 };
 use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
@@ -157,7 +157,7 @@ async fn comment(
     let Some(request) = open_request(ctx, host, place, now).await? else {
         return Ok(Ended::Skipped("No open request has this commit or branch.".to_owned()));
     };
-    let target = format!("{} {}#{}", host.provider.as_str(), host.url, request.number);
+    let target = format!("{} {}#{}", host.provider.as_str(), repository_name(host), request.number);
     let lease = match take_lease(ctx, attempt, run, target, now).await? {
         Lease::Taken(lease) => *lease,
         Lease::Busy => return Ok(Ended::Busy),
@@ -166,7 +166,7 @@ async fn comment(
     let audience = if request.is_fork { Audience::Fork } else { Audience::Repository };
     let max_bytes =
         if host.provider == Provider::Bitbucket { MAX_BITBUCKET_BYTES } else { MAX_COMMENT_BYTES };
-    let facts = facts(ctx, run).await?;
+    let facts = facts_or_release(ctx, attempt, run, &lease, now).await?;
     let text = |marker: &str| {
         let marker = marked(marker);
         let body = feedback::comment(&facts, audience, max_bytes - marker.len() - 2);
@@ -175,6 +175,11 @@ async fn comment(
     let written = write_comment(ctx, host, attempt, &lease, request.number, text, now).await;
     let request = i64::try_from(request.number).ok();
     Ok(posted(lease, request, run, written))
+}
+
+/// The repository, however its address is spelled in the settings.
+fn repository_name(host: &Host) -> String {
+    host.url.trim_end_matches('/').trim_end_matches(".git").to_lowercase()
 }
 
 /// The line by which a comment is recognised; no provider shows it.
@@ -253,13 +258,13 @@ async fn status(
     let Some(commit) = run.commit_sha.as_deref().filter(|sha| is_whole_sha(sha)) else {
         return Ok(Ended::Skipped("The run names no whole commit.".to_owned()));
     };
-    let target = format!("{} {}@{commit} {}", host.provider.as_str(), host.url, attempt.context);
+    let target = format!("{} {}@{commit} {}", host.provider.as_str(), repository_name(host), attempt.context);
     let lease = match take_lease(ctx, attempt, run, target, now).await? {
         Lease::Taken(lease) => *lease,
         Lease::Busy => return Ok(Ended::Busy),
         Lease::Newer(newer) => return Ok(Ended::Skipped(newer)),
     };
-    let facts = facts(ctx, run).await?;
+    let facts = facts_or_release(ctx, attempt, run, &lease, now).await?;
     let (is_success, description) = feedback::status(&facts);
     let status = CommitStatus {
         context: &attempt.context,
@@ -273,6 +278,25 @@ async fn status(
         Some(Written { action: FeedbackAction::Set, comment: None, marker, times_remade: 0 })
     });
     Ok(posted(lease, None, run, written))
+}
+
+/// What the run says. Where that cannot be read, the place is free for the next attempt.
+async fn facts_or_release(
+    ctx: &Context,
+    attempt: &Attempt,
+    run: &RunRow,
+    lease: &TargetRow,
+    now: Timestamp,
+) -> Result<FeedbackFacts, SourceControlError> {
+    match facts(ctx, run).await {
+        Ok(facts) => Ok(facts),
+        Err(error) => {
+            let mut session = ctx.store.db().begin().await?;
+            attempt.release(&mut session, lease.clone(), now).await?;
+            session.commit().await?;
+            Err(error.into())
+        }
+    }
 }
 
 fn posted(

@@ -173,7 +173,7 @@ impl Attempt {
     }
 
     /// Gives a place back after a failed call. Its marker stays: the call may have had its effect.
-    async fn release(&self, session: &mut Session, row: TargetRow, now: Timestamp) -> Result<()> {
+    pub(super) async fn release(&self, session: &mut Session, row: TargetRow, now: Timestamp) -> Result<()> {
         let project = self.job.project;
         let mut stored = scm_feedback::lock_target(session, project, &row.target, &row.marker, now).await?;
         if stored.lease == row.lease {
