@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { cuttableLine } from './support/cuttable-line.mjs';
-import { FAULTS, faultyLine } from './support/faulty-line.mjs';
+import { TRANSIENT_FAULTS, faultyLine } from './support/faulty-line.mjs';
 import { callboardReporter, countingDir, linesOfReporter, startPlaywright } from './support/playwright-run.mjs';
 import { getAll, getBytes, getJson, reporterEnvironment, serviceUrl, sha256 } from './support/service.mjs';
 
@@ -95,7 +95,7 @@ before(async () => {
 
 // Most of each of these is waiting, and each has its own line: a few at once disturb nobody.
 describe('a run whose every kind of call meets a fault', { concurrency: 4 }, () => {
-  for (const fault of Object.keys(FAULTS)) {
+  for (const fault of TRANSIENT_FAULTS) {
     test(fault, async (context) => {
       const line = await faulty(context);
       line.with((name, count) => (CALLS.includes(name) && count <= 2 ? fault : undefined));
@@ -124,7 +124,7 @@ describe('a run whose every kind of call meets a fault', { concurrency: 4 }, () 
 
   test('every second call of any kind', async (context) => {
     const line = await faulty(context);
-    const kinds = Object.keys(FAULTS).filter((name) => name !== 'slow');
+    const kinds = TRANSIENT_FAULTS.filter((name) => name !== 'slow');
     line.with((name, count, number) => (number % 2 === 0 ? kinds[(number / 2) % kinds.length] : undefined));
     const { settings, running } = sent(line.url);
     const { output } = await running.finished;

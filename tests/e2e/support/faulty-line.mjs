@@ -72,6 +72,10 @@ export const FAULTS = {
   },
 };
 
+const ANSWERS_FOR_GOOD = ['answered 404', 'answered 403', 'answered without capabilities'];
+/** Faults after which the same request may succeed, whichever it is. */
+export const TRANSIENT_FAULTS = Object.keys(FAULTS).filter((name) => !ANSWERS_FOR_GOOD.includes(name));
+
 /** `fault` is asked for every request: the name of one of `FAULTS`, or nothing. */
 export async function faultyLine(serviceUrl) {
   let fault = () => undefined;
