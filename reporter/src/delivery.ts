@@ -10,7 +10,7 @@ import { isForbidden, RequestFailed } from './client';
 import { reasonOf } from './failure';
 import { deliverFiles, UPLOAD_MAX_FILES } from './file-delivery';
 import { Unreadable } from './files';
-import { bytesBody } from './http';
+import { compressedJsonBody } from './http';
 import { deliveredRun, FAILURES_IN_A_ROW, isBroken, upload, type DeliveredRun, type Delivery, type OutgoingAttempt, type OutgoingFile } from './outgoing';
 import { endsParts, openInParts, type RunInParts } from './run-in-parts';
 import { trimmed } from './trim-payload';
@@ -140,7 +140,7 @@ async function submit(delivery: Delivery, cases: readonly OutgoingCase[], faults
     if (sizeBytes > faults.bytesMax && mayShrink(cases)) throw new RequestFailed('the results are too large for one request', 413);
     const options = faults.failures > 0 || cases.length >= faults.tooMany ? { tries: 1 } : delivery.tries === undefined ? {} : { tries: delivery.tries };
     if (parts) await parts.send(payload, options);
-    else faults.run = deliveredRun(await delivery.client.send('/api/test-runs/submit', bytesBody(payload, HEADERS), delivery.deadline, options));
+    else faults.run = deliveredRun(await delivery.client.send('/api/test-runs/submit', compressedJsonBody(payload), delivery.deadline, options));
     faults.failures = 0;
     faults.isAnyAccepted = true;
   } catch (error) {
@@ -169,8 +169,6 @@ async function submit(delivery: Delivery, cases: readonly OutgoingCase[], faults
     if (isBroken(error) && faults.left.length === leftBefore) faults.tooMany = Math.min(faults.tooMany, cases.length);
   }
 }
-
-const HEADERS = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
 
 function mayShrink(cases: readonly OutgoingCase[]): boolean {
   return cases.length > 1 || trimmed(cases[0]?.json ?? '{}') !== undefined;

@@ -4,7 +4,7 @@
  */
 import { isForbidden, RequestFailed, type SendOptions } from './client';
 import { reasonOf } from './failure';
-import { bytesBody, jsonBody } from './http';
+import { compressedJsonBody, jsonBody } from './http';
 import { nextOpening } from './live/opening';
 import { deliveredRun, type DeliveredRun, type Delivery } from './outgoing';
 
@@ -26,8 +26,7 @@ export async function openInParts({ client, deadline, log, run, tries }: Deliver
     return {
       head: { streamToken },
       async send(payload, own) {
-        const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
-        await client.send(`/api/test-runs/${runId}/events`, bytesBody(payload, headers), deadline, { ...own, withToken: true });
+        await client.send(`/api/test-runs/${runId}/events`, compressedJsonBody(payload), deadline, { ...own, withToken: true });
       },
       async finish() {
         const body = jsonBody({ streamToken, ...run, hasPendingUploads: false });

@@ -122,7 +122,7 @@ async function decode(request: http.IncomingMessage, raw: Buffer): Promise<Recei
     path: request.url ?? '',
     raw,
     headers: request.headers,
-    json: type.startsWith('application/json') ? JSON.parse(bytes.toString('utf8')) as Record<string, unknown> : {},
+    json: /^application\/(.*\+)?json/.test(type) ? JSON.parse(bytes.toString('utf8')) as Record<string, unknown> : {},
     form: type.startsWith('multipart/')
       ? await new Response(new Uint8Array(bytes), { headers: { 'content-type': type } }).formData()
       : new FormData(),

@@ -5,7 +5,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { pauseAfter, RequestFailed, type Client } from '../client';
-import { bytesBody, type RequestBody } from '../http';
+import { compressedJsonBody, type RequestBody } from '../http';
 import type { Log } from '../log';
 import { trimmed } from '../trim-payload';
 import type { EventQueue, QueuedEvent } from './event-queue';
@@ -230,5 +230,5 @@ const REFUSED = new Set([400, 413, 415, 422]);
 
 async function eventsBody(streamToken: string, batch: readonly QueuedEvent[]): Promise<RequestBody> {
   const json = `{"streamToken":${JSON.stringify(streamToken)},"testCases":[${batch.map((event) => event.json).join(',')}]}`;
-  return bytesBody(await compress(json), { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+  return compressedJsonBody(await compress(json));
 }

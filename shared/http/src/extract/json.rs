@@ -176,8 +176,19 @@ async fn whole(
     Ok(())
 }
 
+/// What every gzip member begins with (RFC 1952, section 2.3.1).
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// What is left of it after a gateway read the body as text.
+const DAMAGED_MAGIC: [u8; 4] = [0x1f, 0xef, 0xbf, 0xbd];
+/// For those whose gateway damages bodies.
+const DAMAGED: &str = "The body was compressed, but something on the way read it as text. Send compressed bodies with \
+                       Content-Type: application/vnd.callboard+json, or do not compress them.";
+
 /// A small body cannot become a large one: it is inflated little by little, and
 /// the collector counts what comes out.
+///
+/// Some gateways inflate a body themselves and leave the header as it was, so a
+/// body that does not begin as gzip is taken as it is.
 async fn inflated(
     body: Body,
     limit: u64,
@@ -187,15 +198,36 @@ async fn inflated(
     let invalid = |_| ApiError::invalid_json("The body is not valid gzip.");
     let mut decoder = MultiGzDecoder::new(Vec::new());
     let mut body = CountedBody::new(body, limit);
-    while let Some(piece) = body.next().await {
-        let piece: Bytes = piece.map_err(|error| error.into_api(CODE))?;
-        for piece in piece.chunks(INFLATED_AT_A_TIME) {
-            decoder.write_all(piece).map_err(invalid)?;
-            collector.add(held, decoder.get_ref()).await?;
-            decoder.get_mut().clear();
+    let mut begin = Vec::new();
+    while begin.len() < DAMAGED_MAGIC.len()
+        && let Some(piece) = body.next().await
+    {
+        begin.extend_from_slice(&piece.map_err(|error| error.into_api(CODE))?);
+    }
+    if begin.starts_with(&DAMAGED_MAGIC) {
+        return Err(ApiError::invalid_json(DAMAGED));
+    }
+    let is_gzip = begin.starts_with(&GZIP_MAGIC);
+    let mut piece = Bytes::from(begin);
+    loop {
+        if is_gzip {
+            for piece in piece.chunks(INFLATED_AT_A_TIME) {
+                decoder.write_all(piece).map_err(invalid)?;
+                collector.add(held, decoder.get_ref()).await?;
+                decoder.get_mut().clear();
+            }
+        } else {
+            collector.add(held, &piece).await?;
         }
         // Inflating is work: others have their turn in between.
         tokio::task::coop::consume_budget().await;
+        match body.next().await {
+            Some(next) => piece = next.map_err(|error| error.into_api(CODE))?,
+            None => break,
+        }
+    }
+    if !is_gzip {
+        return Ok(());
     }
     let rest = decoder.finish().map_err(invalid)?;
     collector.add(held, &rest).await
@@ -250,13 +282,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn compressed_bodies_survive_gateways_or_are_told_apart() {
+        let header = &[("content-encoding", "gzip")];
+        // Inflated on the way, with the header left as it was.
+        assert_eq!(read(header, r#"{"a":1}"#).await.unwrap(), json!({"a": 1}));
+        assert_eq!(read(header, "1").await.unwrap(), json!(1));
+        let read_as_text = String::from_utf8_lossy(&gzip(br#"{"a":1}"#)).into_owned();
+        let error = read(header, read_as_text).await.unwrap_err();
+        assert!(error.message().contains("application/vnd.callboard+json"), "{error:?}");
+    }
+
+    #[tokio::test]
     async fn each_wrong_body_has_its_code() {
         assert_eq!(code(&[("content-type", "text/plain")], "{}").await, "unsupported_media_type");
         assert_eq!(code(&[("content-encoding", "br")], "{}").await, "unsupported_media_type");
         assert_eq!(code(&[], "{").await, "invalid_json");
         assert_eq!(code(&[], "").await, "invalid_json");
         assert_eq!(code(&[], vec![b'"', 0xff, b'"']).await, "invalid_json");
-        assert_eq!(code(&[("content-encoding", "gzip")], "{}").await, "invalid_json");
+        assert_eq!(code(&[("content-encoding", "gzip")], "").await, "invalid_json");
+        assert_eq!(code(&[("content-encoding", "gzip")], gzip(b"{}")[..9].to_vec()).await, "invalid_json");
         assert_eq!(code(&[], "[".repeat(400)).await, "invalid_json");
         assert_eq!(code(&[], format!("\"{}\"", "x".repeat(999))).await, "body_too_large");
     }
