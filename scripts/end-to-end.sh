@@ -129,15 +129,11 @@ open=$address
 start protocol SERVICE_RATE_LIMITS=off
 protocol=$address
 say "Service with $engine on $open"
-drive e2e CALLBOARD_URL="$open" check.mjs streaming.mjs live.mjs
-drive mcp CALLBOARD_URL="$protocol" check.mjs stateless.mjs
-drive_anew agents "${signed_in[*]} SERVICE_RATE_LIMITS=off" mcp "CALLBOARD_ACCOUNTS_URL={address}" roles.mjs
+drive e2e CALLBOARD_URL="$open" check.mjs streaming.mjs
 # The reporters that others publish, the older with one engine and the newer with the other.
 case "$engine" in sqlite) published=published-reporter-0.23 ;; *) published=@piwitests/reporter ;; esac
 drive_anew published "${signed_in[*]} SERVICE_RATE_LIMITS=off" \
   e2e "CALLBOARD_URL=$open CALLBOARD_ACCOUNTS_URL={address} PUBLISHED_REPORTER=$published" published.mjs
-drive_anew impatient "SERVICE_RUN_STALE_MS=30000 SERVICE_SHARD_WAIT_MS=30000 SERVICE_SETUP_STALE_MS=60000" \
-  e2e "CALLBOARD_URL={address} PUBLISHED_REPORTER=$published" published-protocol.mjs
 
 # What a browser, a line or a protocol makes of an answer is the same whichever database gave it, and the answers are
 # compared over HTTP with both: each of these runs with one, so that both engines are done at the same time.
@@ -153,6 +149,8 @@ provider() {
 }
 case "$engine" in
   sqlite)
+    drive e2e CALLBOARD_URL="$open" live.mjs
+    drive mcp CALLBOARD_URL="$protocol" check.mjs stateless.mjs
     drive e2e CALLBOARD_URL="$open" faults.mjs capture.mjs pages.mjs
     drive_anew retention "" e2e "CALLBOARD_URL={address}" retention.mjs
     drive_anew notifications "SERVICE_SECRET_KEY=$secret SERVICE_EGRESS_ALLOW=127.0.0.0/8" \
@@ -169,6 +167,9 @@ case "$engine" in
       e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" isolation.mjs
     ;;
   postgres)
+    drive_anew agents "${signed_in[*]} SERVICE_RATE_LIMITS=off" mcp "CALLBOARD_ACCOUNTS_URL={address}" roles.mjs
+    drive_anew impatient "SERVICE_RUN_STALE_MS=30000 SERVICE_SHARD_WAIT_MS=30000 SERVICE_SETUP_STALE_MS=60000" \
+      e2e "CALLBOARD_URL={address} PUBLISHED_REPORTER=$published" published-protocol.mjs
     drive mcp CALLBOARD_URL="$protocol" repair.mjs
     drive e2e "CALLBOARD_URL=$open CHROMIUM_PATH=$browser" viewer.mjs
     drive_anew viewed "${signed_in[*]}" e2e "CALLBOARD_URL={address} CHROMIUM_PATH=$browser" viewer.mjs

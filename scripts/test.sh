@@ -111,6 +111,7 @@ if $built && $has_server && $has_reporter && passed_aside "$browser" && passed_a
   # Both wait for browsers and pauses more than they compute.
   aside "End to end with SQLite" scripts/end-to-end.sh sqlite
   aside "End to end with PostgreSQL" scripts/end-to-end.sh postgres
+  aside "A day of CI through functions" scripts/day.sh
   collect
 else
   fail_step "End to end" "not run, see above"
