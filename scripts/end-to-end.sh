@@ -155,6 +155,8 @@ case "$engine" in
     drive_anew retention "" e2e "CALLBOARD_URL={address}" retention.mjs
     drive_anew notifications "SERVICE_SECRET_KEY=$secret SERVICE_EGRESS_ALLOW=127.0.0.0/8" \
       e2e "CALLBOARD_URL={address}" notifications.mjs
+    drive_anew source-control "SERVICE_SECRET_KEY=$secret SERVICE_EGRESS_ALLOW=127.0.0.0/8" \
+      e2e "CALLBOARD_URL={address}" source-control.mjs
     drive_anew bell "${signed_in[*]} SERVICE_RATE_LIMITS=off" e2e "CALLBOARD_ACCOUNTS_URL={address}" notifications.mjs
     drive_anew demo SERVICE_DEMO=true e2e "CALLBOARD_URL={address}" demo.mjs
     drive_anew bidi "${signed_in[*]} SERVICE_RATE_LIMITS=off" e2e "CALLBOARD_ACCOUNTS_URL={address}" bidi.mjs

@@ -4,7 +4,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
 use callboard_query::scm::{self, SourceControlError};
 use callboard_store::jobs::Payload;
-use callboard_store::projects::edit::sealed_tokens;
+use callboard_store::projects::edit::with_repository;
 use serde::{Deserialize, Serialize};
 
 use crate::job::{JobContext, JobError, Outcome};
@@ -23,7 +23,7 @@ impl Payload for RefreshOwners {
     const KIND: &'static str = "refresh_owners";
 }
 
-/// Reads the files of all projects with a token, one after the other. A project
+/// Reads the files of all projects with a repository and a token for it, one after the other. A project
 /// whose host does not answer keeps its owners.
 pub(crate) async fn refresh_owners(
     ctx: JobContext,
@@ -31,14 +31,18 @@ pub(crate) async fn refresh_owners(
 ) -> Result<Outcome<RefreshOwners>, JobError> {
     loop {
         let mut session = ctx.store().db().read().await?;
-        let projects = sealed_tokens(&mut session, ProjectId(job.after), PROJECTS).await?;
+        let projects = with_repository(&mut session, ProjectId(job.after), PROJECTS).await?;
         drop(session);
         if projects.is_empty() {
             return Ok(Outcome::Done);
         }
-        for project in projects.into_iter().map(|token| token.project) {
+        for project in projects {
             let (background, access) = (ctx.state().background(), ctx.state().source_control());
             let project_of_job = Authorized::of_job(project);
+            if !scm::has_repository(&background, project_of_job).await? {
+                job.after = project.get();
+                continue;
+            }
             let has_time = || ctx.has_time();
             let refreshed =
                 scm::refresh_owners(&background, &access, project_of_job, has_time, ctx.now()).await;

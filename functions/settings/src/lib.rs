@@ -18,6 +18,7 @@ mod notifications;
 mod quota;
 mod retention;
 mod smtp;
+mod source_control;
 mod storage;
 mod subscriptions;
 mod tags;
@@ -95,6 +96,9 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::TimeoutSettings, timeouts::get)
         .on(RouteId::EditTimeoutSettings, timeouts::edit)
         .on(RouteId::PutTimeoutSettings, timeouts::edit)
+        .on(RouteId::SourceControlSettings, source_control::get)
+        .on(RouteId::EditSourceControlSettings, source_control::edit)
+        .on(RouteId::PutSourceControlSettings, source_control::edit)
         .on(RouteId::InstanceRetention, retention::of_instance)
         .on(RouteId::EditInstanceRetention, retention::edit_instance)
         .on(RouteId::PutInstanceRetention, retention::edit_instance)
@@ -177,6 +181,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             flakiness::edit_project,
             timeouts::get,
             timeouts::edit,
+            source_control::get,
+            source_control::edit,
             retention::of_instance,
             retention::edit_instance,
             retention::of_project,

@@ -60,6 +60,14 @@ pub enum AdministrationRule {
         "The stored access token belongs to the host of the present repository; send scmToken along with a repositoryUrl on another host."
     )]
     TokenOfAnotherHost,
+    /// The list of a shared token moves to another host, and the token stays.
+    #[error(
+        "The stored access token belongs to the present host; send token along with repositories at another host."
+    )]
+    SharedTokenOfAnotherHost,
+    /// A shared token is to serve several hosts.
+    #[error("repositories must all be at one host: the token is sent to no other.")]
+    RepositoriesOfSeveralHosts,
     /// The host of the repository is run by another provider.
     #[error("repositoryProvider must be the provider that runs the repository's host; leave it out there.")]
     ProviderOfAnotherHost,
@@ -110,12 +118,15 @@ impl AdministrationRule {
             | Self::RestoreTooLate
             | Self::ProjectIsDeleted => "not_restorable",
             Self::TokenOfAnotherHost
+            | Self::SharedTokenOfAnotherHost
             | Self::ModelKeyOfAnotherAddress
             | Self::MailPasswordOfAnotherHost
             | Self::ModelIncomplete { .. } => "missing_field",
-            Self::MailPasswordExposed | Self::NotConfirmed | Self::ProviderOfAnotherHost | Self::NoModel => {
-                "invalid_field"
-            }
+            Self::MailPasswordExposed
+            | Self::NotConfirmed
+            | Self::ProviderOfAnotherHost
+            | Self::RepositoriesOfSeveralHosts
+            | Self::NoModel => "invalid_field",
         }
     }
 
@@ -127,6 +138,8 @@ impl AdministrationRule {
             Self::NotConfirmed
                 | Self::NoPolicy
                 | Self::TokenOfAnotherHost
+                | Self::SharedTokenOfAnotherHost
+                | Self::RepositoriesOfSeveralHosts
                 | Self::ProviderOfAnotherHost
                 | Self::ModelKeyOfAnotherAddress
                 | Self::MailPasswordOfAnotherHost

@@ -140,6 +140,10 @@ impl From<AdministrationRule> for ApiError {
             AdministrationRule::ModelIncomplete { field } => answer.with_data(json!({ "field": field })),
             AdministrationRule::NoModel => answer.with_data(json!({ "field": "enabled" })),
             AdministrationRule::TokenOfAnotherHost => answer.with_data(json!({ "field": "scmToken" })),
+            AdministrationRule::SharedTokenOfAnotherHost => answer.with_data(json!({ "field": "token" })),
+            AdministrationRule::RepositoriesOfSeveralHosts => {
+                answer.with_data(json!({ "field": "repositories" }))
+            }
             AdministrationRule::ProviderOfAnotherHost => {
                 answer.with_data(json!({ "field": "repositoryProvider" }))
             }

@@ -263,6 +263,7 @@ pub async fn rotate_secrets(store: &Store, secrets: &StoredSecrets) -> Result<Ro
         crate::notifications::rotate(store, secrets).await?,
         crate::diagnoses::rotate(store, secrets).await?,
         crate::mail_settings::rotate(store, secrets).await?,
+        crate::scm::shared_token::rotate(store, secrets).await?,
     ];
     for (found, resealed, unopened) in others {
         rotated.secrets += found;

@@ -41,7 +41,7 @@ pub struct FeedbackRow {
 pub struct TargetRow {
     /// Names provider, repository and request or commit.
     pub target: String,
-    /// By what the comment is recognised.
+    /// By what the comment is recognised; empty for a status.
     pub marker: String,
     /// Id of the comment at the provider; `None` until it is known.
     pub external_id: Option<String>,
@@ -51,6 +51,8 @@ pub struct TargetRow {
     pub shown: Option<(Timestamp, RunId)>,
     /// How often a deleted comment was made anew.
     pub times_remade: i64,
+    /// How often a comment that the account may not edit was replaced since one was edited.
+    pub times_replaced: i64,
     /// Number of the newest lease.
     pub lease: i64,
     /// Until when it is held.
@@ -121,11 +123,11 @@ statements! {
     MAKE_TARGET = "INSERT INTO scm_feedback_targets (project_id, target, marker, updated_at) VALUES ($1, $2, $3, $4) \
         ON CONFLICT (project_id, target) DO NOTHING";
     /// A place, locked. PK
-    LOCK_TARGET = "SELECT target, marker, external_id, url, shown_run, shown_order, times_remade, lease, lease_until \
+    LOCK_TARGET = "SELECT target, marker, external_id, url, shown_run, shown_order, times_remade, times_replaced, lease, lease_until \
         FROM scm_feedback_targets WHERE project_id = $1 AND target = $2 for_update()";
     /// Writes what a place shows. PK
     SAVE_TARGET = "UPDATE scm_feedback_targets SET marker = $3, external_id = $4, url = $5, shown_run = $6, shown_order = $7, \
-        times_remade = $8, lease = $9, lease_until = $10, updated_at = $11 WHERE project_id = $1 AND target = $2";
+        times_remade = $8, times_replaced = $9, lease = $10, lease_until = $11, updated_at = $12 WHERE project_id = $1 AND target = $2";
     /// An entry of the log.
     INSERT_LOG = "INSERT INTO scm_feedback_log (project_id, run_id, kind, action, state, attempt, request, commit_sha, \
         response_status, error, next_at, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
@@ -135,9 +137,18 @@ statements! {
     LOG_IN_STATE = select_log!("WHERE project_id = $1 AND id < $2 AND state = $4 ORDER BY id DESC LIMIT $3");
     /// Deletes old entries. ix: scm_feedback_log_by_time
     PURGE_LOG = "DELETE FROM scm_feedback_log WHERE id IN (SELECT id FROM scm_feedback_log WHERE at < $1 ORDER BY at LIMIT $2)";
-    /// Forgets places without a comment that nothing was written to for long. ix: scm_feedback_targets_by_time
+    /// The project that sets a status of a name, unless another one does already. PK
+    CLAIM_STATUS_NAME = "INSERT INTO scm_status_names (repository, context, project_id) VALUES ($1, $2, $3) \
+        ON CONFLICT (repository, context) DO NOTHING";
+    /// The project that sets a status of a name, locked. PK
+    LOCK_STATUS_NAME = "SELECT project_id FROM scm_status_names WHERE repository = $1 AND context = $2 for_update()";
+    /// Gives the name of a status to another project. PK
+    GIVE_STATUS_NAME = "UPDATE scm_status_names SET project_id = $3 WHERE repository = $1 AND context = $2";
+    /// Forgets places that nothing was written to for long: those of statuses, which have no marker, and those of
+    /// comments that were never seen. ix: scm_feedback_targets_by_time
     PURGE_TARGETS = "DELETE FROM scm_feedback_targets WHERE (project_id, target) IN (SELECT t.project_id, t.target \
-        FROM scm_feedback_targets t WHERE t.external_id IS NULL AND t.updated_at < $1 ORDER BY t.updated_at LIMIT $2)";
+        FROM scm_feedback_targets t WHERE t.external_id IS NULL AND t.updated_at < $1 AND (t.marker = '' OR t.updated_at < $2) \
+        ORDER BY t.updated_at LIMIT $3)";
 }
 
 fn unknown() -> StoreError {
@@ -171,6 +182,7 @@ fn read_target(row: &Row) -> Result<TargetRow> {
         url,
         shown: order.zip(run),
         times_remade: r.int()?,
+        times_replaced: r.int()?,
         lease: r.int()?,
         lease_until: r.opt_time()?,
     })
@@ -287,6 +299,7 @@ pub async fn save_target(
         run,
         order,
         row.times_remade,
+        row.times_replaced,
         row.lease,
         row.lease_until,
         now
@@ -337,12 +350,48 @@ pub async fn log(
     rows.iter().map(read_log).collect()
 }
 
-/// Deletes at most `limit` entries of the log, and as many places without a comment, that are older than `before`;
-/// returns how many.
+/// The project that sets a status of a name in a repository, locked until the transaction ends; `project` when none did.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn purge(session: &mut Session, before: Timestamp, limit: i64) -> Result<u64> {
+pub async fn claim_status_name(
+    session: &mut Session,
+    repository: &str,
+    context: &str,
+    project: ProjectId,
+) -> Result<ProjectId> {
+    session.execute(&CLAIM_STATUS_NAME, args![repository, context, project]).await?;
+    let row = session.first(&LOCK_STATUS_NAME, args![repository, context]).await?;
+    let row = row.ok_or(StoreError::Damaged("the name of a status vanished while it was locked"))?;
+    Ok(ProjectId(row.reader().int()?))
+}
+
+/// Gives the name of a status, locked with [`claim_status_name`], to another project.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn give_status_name(
+    session: &mut Session,
+    repository: &str,
+    context: &str,
+    project: ProjectId,
+) -> Result<()> {
+    session.execute(&GIVE_STATUS_NAME, args![repository, context, project]).await?;
+    Ok(())
+}
+
+/// Deletes at most `limit` entries of the log that are older than `before`, and as many places without a comment: those
+/// of statuses that are older than `before`, and those of comments that are older than `comments_before`. Returns how
+/// many.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn purge(
+    session: &mut Session,
+    before: Timestamp,
+    comments_before: Timestamp,
+    limit: i64,
+) -> Result<u64> {
     let entries = session.execute(&PURGE_LOG, args![before, limit]).await?;
-    Ok(entries + session.execute(&PURGE_TARGETS, args![before, limit]).await?)
+    Ok(entries + session.execute(&PURGE_TARGETS, args![before, comments_before, limit]).await?)
 }

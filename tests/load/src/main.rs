@@ -58,6 +58,8 @@ enum Part {
     Read,
     /// Latency of what looks at many projects at once.
     Projects,
+    /// Latency of pages with stored commits of a repository.
+    Commits,
     /// Speed and memory of a 50 MB trace upload.
     Upload,
     /// Resident memory, idle and under load.
@@ -139,6 +141,9 @@ async fn measure(arguments: &Arguments, setting: Setting, report: &mut Report) {
         }
         if wanted(Part::Projects) {
             add(report, "projects", parts::projects::measure(setting, backend).await);
+        }
+        if wanted(Part::Commits) {
+            add(report, "commits", parts::commits::measure(setting, backend).await);
         }
         if wanted(Part::Upload) {
             add(report, "upload", parts::upload::measure(setting, backend).await);

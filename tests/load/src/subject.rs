@@ -35,8 +35,18 @@ impl Subject {
     /// # Errors
     /// When there is no such database, or the service does not start.
     pub async fn start(backend: Backend) -> Result<Self> {
+        Self::start_with(backend, &[]).await
+    }
+
+    /// Starts the service with further settings.
+    ///
+    /// # Errors
+    /// As [`Subject::start`].
+    pub async fn start_with(backend: Backend, more: &[(&str, &str)]) -> Result<Self> {
         let database = TestDatabase::empty(backend).await?;
-        let runner = Runner::start(&settings(&database)).await?;
+        let mut settings = settings(&database);
+        settings.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let runner = Runner::start(&settings).await?;
         let pid = machine::child("callboard").context("the service has no process on this system")?;
         Ok(Self { runner, pid, database })
     }

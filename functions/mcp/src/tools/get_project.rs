@@ -4,6 +4,7 @@ use callboard_auth::routes::Roles;
 use callboard_domain::ids::ProjectId;
 use callboard_query::projects;
 use callboard_query::runs::{self, RunKey, RunQuery};
+use callboard_query::scm;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -86,7 +87,7 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
             .repository_url
             .as_deref()
             .map(|url| Repository::of(url, project.repository_provider)),
-        has_source_control: project.has_scm_token,
+        has_source_control: scm::has_repository(&context.query, access).await?,
         tags: project.tags.into_iter().map(|tag| tag.text).collect(),
         url: project.url,
         total_runs: project.total_runs,

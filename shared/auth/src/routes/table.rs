@@ -578,6 +578,12 @@ routes! {
     EditTimeoutSettings => patch("/api/settings/timeout-hygiene").administrator();
     /// The same.
     PutTimeoutSettings => put("/api/settings/timeout-hygiene").administrator();
+    /// The shared access token for code hosts.
+    SourceControlSettings => get("/api/settings/source-control").administrator();
+    /// Changes the shared access token.
+    EditSourceControlSettings => patch("/api/settings/source-control").administrator();
+    /// Changes the shared access token, as `PATCH` does.
+    PutSourceControlSettings => put("/api/settings/source-control").administrator();
     /// What a project keeps.
     ProjectStorage => get("/api/projects/{id}/storage").in_project();
     /// Markers of a project.

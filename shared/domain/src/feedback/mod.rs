@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::annotations::words;
+use crate::ids::ProjectId;
 use crate::setting::{SettingsGroup, UnusableSetting, flag, line};
 use crate::text::cut;
 
@@ -57,6 +58,8 @@ words! {
         Updated = "updated",
         /// A deleted comment was created anew.
         Recreated = "recreated",
+        /// A comment that the account may not edit was left, and another one was created.
+        Replaced = "replaced",
         /// The status was set.
         Set = "set",
         /// Nothing was written.
@@ -89,16 +92,22 @@ impl FeedbackSettings {
     /// Name of the status of a project: `callboard/shop` unless another one is set, so that projects of one repository
     /// have one each.
     #[must_use]
-    pub fn context(&self, project_name: &str) -> String {
-        self.status_context.clone().unwrap_or_else(|| default_context(project_name))
+    pub fn context(&self, project: ProjectId, project_name: &str) -> String {
+        self.status_context.clone().unwrap_or_else(|| default_context(project, project_name))
     }
 }
 
-/// Name of the status of a project that sets none.
+/// Name of the status of a project that sets none. One that is too long ends with the number of the project, so that no
+/// two are equal.
 #[must_use]
-pub fn default_context(project_name: &str) -> String {
+pub fn default_context(project: ProjectId, project_name: &str) -> String {
     let name: String = project_name.chars().filter(|char| !char.is_control()).collect();
-    cut(format!("callboard/{name}"), MAX_CONTEXT_CHARS)
+    let context = format!("callboard/{name}");
+    if context.chars().count() <= MAX_CONTEXT_CHARS {
+        return context;
+    }
+    let end = format!(" #{project}");
+    cut(context, MAX_CONTEXT_CHARS - end.chars().count()) + &end
 }
 
 impl SettingsGroup for FeedbackSettings {

@@ -366,6 +366,11 @@ impl SourceControl for Bitbucket {
                     [("state", "OPEN"), ("sort", "-updated_on"), ("pagelen", RequestQuery::OPEN_LIMIT)];
                 self.0.list_of("/pullrequests", &parameters, etag).await?
             }
+            RequestQuery::Number(number) => {
+                let found: Fetched<Option<PullRequest>> =
+                    self.0.list_of(&format!("/pullrequests/{number}"), &[], etag).await?;
+                found.map(|request| Paged { values: request.into_iter().collect(), next: None })
+            }
         };
         Ok(found.map(|page| page.values.into_iter().map(ChangeRequest::from).collect()))
     }
@@ -374,16 +379,22 @@ impl SourceControl for Bitbucket {
         let path = format!("/pullrequests/{request}/comments");
         for page in 1..=MAX_COMMENT_PAGES {
             let page = page.to_string();
-            let parameters = [("pagelen", "100"), ("page", page.as_str()), ("sort", "created_on")];
+            let parameters = [("pagelen", "100"), ("page", page.as_str()), ("sort", "-created_on")];
             let found: Paged<PostedComment> = self.0.json(&path, &parameters).await?;
             if let Some(comment) = found.values.into_iter().find(|comment| comment.begins_with(marker)) {
                 return Ok(Some(comment.into()));
             }
             if found.next.is_none() {
-                break;
+                return Ok(None);
             }
         }
-        Ok(None)
+        Err(ScmError::TooManyComments { searched: MAX_COMMENT_PAGES * 100 })
+    }
+
+    async fn has_comment(&self, request: u64, id: &str) -> Result<bool, ScmError> {
+        let path = format!("/pullrequests/{request}/comments/{}", encode_segment(id));
+        let found: Option<PostedComment> = self.0.json_or_missing(&path).await?;
+        Ok(found.is_some_and(|comment| !comment.deleted))
     }
 
     async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError> {

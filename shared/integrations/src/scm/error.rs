@@ -83,6 +83,14 @@ pub enum ScmError {
         /// Bytes that are read.
         limit_bytes: usize,
     },
+    /// A comment was not found among those that are read.
+    #[error(
+        "The request has more than the {searched} comments that are searched, so no second comment is created."
+    )]
+    TooManyComments {
+        /// Comments that are searched.
+        searched: u32,
+    },
     /// The provider failed.
     #[error("{} answered with status {status}.", provider.label())]
     Failed {
@@ -123,6 +131,7 @@ impl ScmError {
             | Self::AddressRefused { .. }
             | Self::Redirected { .. }
             | Self::TooLarge { .. }
+            | Self::TooManyComments { .. }
             | Self::Unreadable { .. } => None,
         }
     }

@@ -199,6 +199,11 @@ impl SourceControl for Gitea {
                 let found: Fetched<Vec<Pull>> = self.0.list_of("/pulls", &parameters, etag).await?;
                 Ok(found.map(|pulls| pulls.into_iter().map(ChangeRequest::from).collect()))
             }
+            RequestQuery::Number(number) => {
+                let found: Fetched<Option<Pull>> =
+                    self.0.list_of(&format!("/pulls/{number}"), &[], etag).await?;
+                Ok(found.map(|pull| pull.into_iter().map(ChangeRequest::from).collect()))
+            }
         }
     }
 
@@ -206,7 +211,12 @@ impl SourceControl for Gitea {
         let path = format!("/issues/{request}/comments");
         // All of them are one answer.
         let comments: Vec<IssueComment> = self.0.json(&path, &[]).await?;
-        Ok(comments.into_iter().find(|comment| comment.begins_with(marker)).map(Comment::from))
+        Ok(comments.into_iter().rev().find(|comment| comment.begins_with(marker)).map(Comment::from))
+    }
+
+    async fn has_comment(&self, _: u64, id: &str) -> Result<bool, ScmError> {
+        let path = format!("/issues/comments/{}", encode_segment(id));
+        Ok(self.0.json_or_missing::<IssueComment>(&path).await?.is_some())
     }
 
     async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError> {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ScmError;
-use super::github_shapes::{Issue, IssueComment, ListedCommit, Pull, goes_on, status_body};
+use super::github_shapes::{Issue, IssueComment, ListedCommit, Pull, goes_on, last_page, status_body};
 use super::repository::{encode_path, encode_segment};
 use super::source_control::SourceControl;
 use super::transport::{Transport, or_gone};
@@ -216,23 +216,43 @@ impl SourceControl for GitHub {
                 ];
                 self.0.list_of("/pulls", &parameters, etag).await?
             }
+            RequestQuery::Number(number) => {
+                let found: Fetched<Option<Pull>> =
+                    self.0.list_of(&format!("/pulls/{number}"), &[], etag).await?;
+                found.map(|pull| pull.into_iter().collect())
+            }
         };
         Ok(found.map(|pulls| pulls.into_iter().map(ChangeRequest::from).collect()))
     }
 
     async fn find_comment(&self, request: u64, marker: &str) -> Result<Option<Comment>, ScmError> {
         let path = format!("/issues/{request}/comments");
-        for page in 1..=MAX_COMMENT_PAGES {
+        let read = async |page: u32| {
             let reply = self.0.get(&path, &[("per_page", "100"), ("page", &page.to_string())]).await?;
             let comments: Vec<IssueComment> = self.0.read(&reply)?;
-            if let Some(found) = comments.into_iter().find(|comment| comment.begins_with(marker)) {
-                return Ok(Some(found.into()));
-            }
-            if !goes_on(&reply) {
-                break;
+            let found = comments.into_iter().find(|comment| comment.begins_with(marker)).map(Comment::from);
+            Ok::<_, ScmError>((found, last_page(&reply)))
+        };
+        // The oldest come first, so the pages are counted down from the last one, which the first one names.
+        let (found, last) = read(1).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        let last = last.unwrap_or(1);
+        for page in (2..=last).rev().take(MAX_COMMENT_PAGES as usize - 1) {
+            if let (Some(found), _) = read(page).await? {
+                return Ok(Some(found));
             }
         }
-        Ok(None)
+        match last > MAX_COMMENT_PAGES {
+            true => Err(ScmError::TooManyComments { searched: MAX_COMMENT_PAGES * 100 }),
+            false => Ok(None),
+        }
+    }
+
+    async fn has_comment(&self, _: u64, id: &str) -> Result<bool, ScmError> {
+        let path = format!("/issues/comments/{}", encode_segment(id));
+        Ok(self.0.json_or_missing::<IssueComment>(&path).await?.is_some())
     }
 
     async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError> {

@@ -1,6 +1,6 @@
 //! What GitHub answers, as far as Gitea and Forgejo answer the same.
 
-use callboard_platform::egress::{Next, next_page};
+use callboard_platform::egress::{Next, next_page, page_of_relation};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -137,6 +137,13 @@ impl From<Issue> for Ticket {
 /// Whether there is another page.
 pub(super) fn goes_on(reply: &Reply) -> bool {
     matches!(next_page(&reply.headers), Next::At(_))
+}
+
+/// Number of the last page of a list, where the answer names one.
+pub(super) fn last_page(reply: &Reply) -> Option<u32> {
+    let address = page_of_relation(&reply.headers, "last")?;
+    let query = address.split_once('?')?.1;
+    query.split('&').find_map(|pair| pair.strip_prefix("page=")?.parse().ok())
 }
 
 /// A comment on an issue or a pull request.

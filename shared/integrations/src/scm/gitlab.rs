@@ -275,6 +275,11 @@ impl SourceControl for GitLab {
                 ];
                 self.0.list_of("/merge_requests", &parameters, etag).await?
             }
+            RequestQuery::Number(number) => {
+                let found: Fetched<Option<MergeRequest>> =
+                    self.0.list_of(&format!("/merge_requests/{number}"), &[], etag).await?;
+                found.map(|request| request.into_iter().collect())
+            }
         };
         Ok(found.map(|requests| requests.into_iter().map(ChangeRequest::from).collect()))
     }
@@ -284,7 +289,7 @@ impl SourceControl for GitLab {
         for page in 1..=MAX_NOTE_PAGES {
             let page = page.to_string();
             let parameters =
-                [("per_page", "100"), ("page", page.as_str()), ("order_by", "created_at"), ("sort", "asc")];
+                [("per_page", "100"), ("page", page.as_str()), ("order_by", "created_at"), ("sort", "desc")];
             let reply = self.0.get(&path, &parameters).await?;
             let notes: Vec<Note> = self.0.read(&reply)?;
             let is_ours = |note: &Note| !note.system && note.body.trim_start().starts_with(marker);
@@ -292,10 +297,15 @@ impl SourceControl for GitLab {
                 return Ok(Some(found.into()));
             }
             if !goes_on(&reply) {
-                break;
+                return Ok(None);
             }
         }
-        Ok(None)
+        Err(ScmError::TooManyComments { searched: MAX_NOTE_PAGES * 100 })
+    }
+
+    async fn has_comment(&self, request: u64, id: &str) -> Result<bool, ScmError> {
+        let path = format!("/merge_requests/{request}/notes/{}", encode_segment(id));
+        Ok(self.0.json_or_missing::<Note>(&path).await?.is_some())
     }
 
     async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError> {

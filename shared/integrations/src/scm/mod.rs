@@ -6,6 +6,7 @@
 //! [`AdminUrl`](callboard_platform::egress::AdminUrl), so the token reaches the
 //! host of the repository and no other. Caching is the caller's.
 
+mod allowlist;
 mod bitbucket;
 mod codeowners;
 mod error;
@@ -24,6 +25,7 @@ mod types;
 use callboard_domain::time::Timestamp;
 use callboard_platform::egress::AdminUrl;
 
+pub use allowlist::{AllowedRepository, InvalidEntry};
 pub use codeowners::{CodeOwners, code_owners_paths};
 pub use error::ScmError;
 pub use reference::{is_branch, is_sha};

@@ -177,6 +177,7 @@ pub struct Repository {
     host: String,
     path: String,
     api: String,
+    identity: String,
 }
 
 impl Repository {
@@ -214,7 +215,23 @@ impl Repository {
             }
             Provider::Bitbucket => format!("{origin}/2.0/repositories/{segments}"),
         };
-        Ok(Self { provider, host, path, api })
+        let at = url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
+        let at = if is_cloud { at.trim_start_matches("www.") } else { &at };
+        let identity = format!("https://{at}/{below}{path}").to_lowercase();
+        Ok(Self { provider, host, path, api, identity })
+    }
+
+    /// Whether its API is called with https.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.api.starts_with("https://")
+    }
+
+    /// One address for the repository, however people spell it: with `.git`, in capitals, with http. For comparisons,
+    /// not for requests.
+    #[must_use]
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// Its provider.
@@ -345,6 +362,25 @@ mod tests {
         for address in ["https://gitlab.com/shop", "https://gitlab.com/a/%2e%2e/shop/x%00/..", "nothing"] {
             assert_eq!(api(address, Provider::Gitea).filter(|api| api.contains("..")), None, "{address}");
         }
+    }
+
+    #[test]
+    fn a_repository_is_the_same_however_it_is_spelled() {
+        let of = |address: &str, provider: Provider| {
+            Repository::from_address(address, provider).expect("a repository").identity().to_owned()
+        };
+        for spelled in [
+            "https://github.com/acme/shop",
+            "https://GitHub.com/Acme/Shop.git",
+            "https://www.github.com/acme/shop/",
+            "http://github.com/acme/%73hop",
+        ] {
+            assert_eq!(of(spelled, Provider::GitHub), "https://github.com/acme/shop", "{spelled}");
+        }
+        let below = of("https://git.example.org:8443/code/acme/shop", Provider::Gitea);
+        assert_eq!(below, "https://git.example.org:8443/code/acme/shop");
+        assert_ne!(below, of("https://git.example.org:8443/acme/shop", Provider::Gitea));
+        assert_ne!(below, of("https://git.example.org/code/acme/shop", Provider::Gitea));
     }
 
     #[test]

@@ -36,8 +36,12 @@ pub trait SourceControl: Send + Sync {
         etag: Option<&str>,
     ) -> Result<Fetched<Vec<ChangeRequest>>, ScmError>;
 
-    /// The first comment on a request whose text begins with `marker`.
+    /// The comment on a request whose text begins with `marker`, looked for from the newest comment on.
+    /// [`ScmError::TooManyComments`] when not all of them could be read.
     async fn find_comment(&self, request: u64, marker: &str) -> Result<Option<Comment>, ScmError>;
+
+    /// Whether a request has the comment of an id.
+    async fn has_comment(&self, request: u64, id: &str) -> Result<bool, ScmError>;
 
     /// Adds a comment in Markdown to a request.
     async fn create_comment(&self, request: u64, text: &str) -> Result<Comment, ScmError>;

@@ -199,6 +199,8 @@ pub enum RequestQuery {
     Branch(String),
     /// Those that are open.
     Open,
+    /// The one of this number.
+    Number(u64),
 }
 
 impl RequestQuery {

@@ -16,7 +16,7 @@ use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, USER_AGENT};
 use serde_json::Value;
 
 pub use admin_url::AdminUrl;
-pub use pagination::{Next, next_page};
+pub use pagination::{Next, next_page, page_of_relation};
 pub use targets::Allowed;
 pub use user_url::{Answer, Lookup, SystemLookup, UserUrl, reachable};
 

@@ -24,18 +24,25 @@ pub fn next_page(headers: &HeaderMap) -> Next {
     if links.peek().is_none() {
         return Next::NotSaid;
     }
-    let target = links.filter_map(|value| value.to_str().ok()).find_map(next_target);
+    let target = links.filter_map(|value| value.to_str().ok()).find_map(|header| target_of(header, "next"));
     target.map_or(Next::Last, |target| Next::At(target.to_owned()))
 }
 
-/// The target of the link whose relations include `next`.
-fn next_target(mut header: &str) -> Option<&str> {
+/// The target of a relation such as `last` that the `Link` headers of an answer name.
+#[must_use]
+pub fn page_of_relation<'h>(headers: &'h HeaderMap, relation: &str) -> Option<&'h str> {
+    let links = headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
+    links.filter_map(|header| target_of(header, relation)).next()
+}
+
+/// The target of the first link with a relation.
+fn target_of<'h>(mut header: &'h str, relation: &str) -> Option<&'h str> {
     while let Some((_, rest)) = header.split_once('<') {
         let (target, rest) = rest.split_once('>')?;
         let (mut parameters, rest) = cut(rest, ',');
         while !parameters.is_empty() {
             let (parameter, more) = cut(parameters, ';');
-            if is_next(parameter) {
+            if names(parameter, relation) {
                 return Some(target);
             }
             parameters = more;
@@ -55,11 +62,11 @@ fn cut(text: &str, separator: char) -> (&str, &str) {
     end.map_or((text, ""), |end| (&text[..end], &text[end + separator.len_utf8()..]))
 }
 
-fn is_next(parameter: &str) -> bool {
+fn names(parameter: &str, relation: &str) -> bool {
     let Some((name, value)) = parameter.split_once('=') else { return false };
     let relations = value.trim().trim_matches('"');
     name.trim().eq_ignore_ascii_case("rel")
-        && relations.split_ascii_whitespace().any(|relation| relation.eq_ignore_ascii_case("next"))
+        && relations.split_ascii_whitespace().any(|named| named.eq_ignore_ascii_case(relation))
 }
 
 /// The absolute address of a next page.
@@ -96,6 +103,15 @@ mod tests {
         assert_eq!(of(&["</a>; title=\"a, <b>; rel=next\"; rel=last"]), Next::Last);
         assert_eq!(of(&["</a>; rel=last", "</b>;REL=\"last Next\""]), at("/b"));
         assert_eq!(of(&["</a"]), Next::Last);
+    }
+
+    #[test]
+    fn the_last_page_is_found_among_the_links() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(page_of_relation(&headers, "last"), None);
+        headers
+            .insert(LINK, HeaderValue::from_static("</b?page=2>; rel=\"next\", </b?page=9>; rel=\"last\""));
+        assert_eq!(page_of_relation(&headers, "last"), Some("/b?page=9"));
     }
 
     #[test]

@@ -19,8 +19,10 @@ use crate::runs::required_run;
 use crate::scm::{NotConfigured, SourceControlError};
 use crate::{Context, LifeRefusal, QueryError, Result, settings};
 
-/// How long entries stay in the log, and places without a comment are remembered, ms.
+/// How long entries stay in the log, and the statuses of commits are remembered, ms.
 const LOG_LIFE_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// How long the marker of a comment that nobody saw is remembered: requests stay open for long, ms.
+const MARKER_LIFE_MS: i64 = 400 * 24 * 60 * 60 * 1000;
 /// Entries deleted by one statement.
 const PURGE_BATCH: i64 = 500;
 
@@ -77,7 +79,7 @@ pub struct FeedbackEntry {
     /// `comment` or `status`.
     #[schema(value_type = String, example = "comment")]
     pub kind: FeedbackKind,
-    /// `created`, `updated`, `recreated`, `set` or `none`.
+    /// `created`, `updated`, `recreated`, `replaced`, `set` or `none`.
     #[schema(value_type = String, example = "updated")]
     pub action: FeedbackAction,
     /// `pending` when it is tried again, else `sent`, `failed` or `skipped`.
@@ -188,8 +190,8 @@ pub async fn repost(
 /// [`QueryError::Store`].
 pub async fn purge_log(ctx: &Context, now: Timestamp) -> Result<bool> {
     let mut session = ctx.store.db().begin().await?;
-    let before = Timestamp(now.millis() - LOG_LIFE_MS);
-    let purged = scm_feedback::purge(&mut session, before, PURGE_BATCH).await?;
+    let (before, unseen) = (Timestamp(now.millis() - LOG_LIFE_MS), Timestamp(now.millis() - MARKER_LIFE_MS));
+    let purged = scm_feedback::purge(&mut session, before, unseen, PURGE_BATCH).await?;
     session.commit().await?;
     Ok(purged > 0)
 }

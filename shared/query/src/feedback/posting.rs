@@ -1,5 +1,5 @@
 //! Posts what a run says. The state `sending` is committed before the call, and the marker of a comment before it is
-//! created: whatever dies, the next attempt finds what was written.
+//! created: whatever dies, the next attempt finds what was written. An attempt that never ends is given up after a few.
 
 mod outcome;
 
@@ -14,25 +14,32 @@ use callboard_store::db::Session;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::{self, RunRow};
 use callboard_store::scm_feedback::{self, FeedbackRow, TargetRow};
-use callboard_store::{StoreError, boxed};
+use callboard_store::{StoreError, boxed, projects};
 use serde::{Deserialize, Serialize};
 
 use super::facts::facts;
 use crate::projects::required;
-use crate::scm::{Access, Host, SourceControlError, is_whole_sha, open_request};
+use crate::scm::{
+    Access, Host, RunPlace, SourceControlError, is_whole_sha, open_request, repository_identity,
+};
 use crate::shapes::non_empty;
 use crate::{Context, Result, settings};
-use outcome::{Attempt, Ended, Posted};
+use outcome::{Attempt, Ended, MAX_ATTEMPTS, Posted, may_arrive};
 
 /// How long a place belongs to whoever writes to it, ms: longer than all calls of one attempt may take.
 const LEASE_MS: i64 = 3 * 60 * 1000;
 /// When a place that somebody else writes to is looked at again, ms.
 const BUSY_MS: i64 = 10_000;
-/// How often a deleted comment is made anew by itself.
+/// How often a deleted comment is created again without being asked for.
 const MAX_REMADE: i64 = 1;
+/// How often a comment that the account may not edit is replaced before one is edited.
+const MAX_REPLACED: i64 = 1;
 /// Bytes of the longest comment; Bitbucket takes fewer.
 const MAX_COMMENT_BYTES: usize = 60_000;
 const MAX_BITBUCKET_BYTES: usize = 30_000;
+
+const NAME_IS_TAKEN: &str = "Another project sets a status of this name in the same repository. Choose another name in \
+    the settings of feedback.";
 
 /// A run is to say at its code host what it has not said yet.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -103,16 +110,23 @@ async fn begin(
         return Ok(None);
     }
     let settings: FeedbackSettings = settings::stored(&mut session, Some(job.project)).await?;
+    let project = required(&mut session, job.project).await?;
+    let context = settings.context(job.project, &project.name);
+    let is_on = settings.kinds().any(|on| on == kind);
+    let commit = run.commit_sha.clone();
+    if row.attempts >= MAX_ATTEMPTS {
+        // No attempt came to an end. The other kind gets a job of its own: this one may have used up its attempts.
+        let attempt = Attempt { job, row, context, is_on, commit };
+        attempt.give_up(&mut session, now).await?;
+        session.commit().await?;
+        return Ok(None);
+    }
     row.attempts += 1;
     row.state = FeedbackState::Sending;
     row.next_at = None;
     row.updated_at = now;
     scm_feedback::save(&mut session, job.project, &row).await?;
-    let project = required(&mut session, job.project).await?;
     session.commit().await?;
-    let context = settings.context(&project.name);
-    let is_on = settings.kinds().any(|on| on == kind);
-    let commit = run.commit_sha.clone();
     Ok(Some((Attempt { job, row, context, is_on, commit }, run)))
 }
 
@@ -153,12 +167,12 @@ async fn comment(
     now: Timestamp,
 ) -> Result<Ended, SourceControlError> {
     let branch = non_empty(&run.branch);
-    let place = (run.commit_sha.as_deref(), branch.as_deref());
+    let place = RunPlace::new(run.commit_sha.as_deref(), branch.as_deref(), run.pull_request.as_deref());
     let Some(request) = open_request(ctx, host, place, now).await? else {
         return Ok(Ended::Skipped("No open request has this commit or branch.".to_owned()));
     };
-    let target = format!("{} {}#{}", host.provider.as_str(), repository_name(host), request.number);
-    let lease = match take_lease(ctx, attempt, run, target, now).await? {
+    let target = format!("{} {}#{}", host.provider.as_str(), host.identity, request.number);
+    let lease = match take_lease(ctx, attempt, run, target, new_marker()?, now).await? {
         Lease::Taken(lease) => *lease,
         Lease::Busy => return Ok(Ended::Busy),
         Lease::Newer(newer) => return Ok(Ended::Skipped(newer)),
@@ -177,11 +191,6 @@ async fn comment(
     Ok(posted(lease, request, run, written))
 }
 
-/// The repository, however its address is spelled in the settings.
-fn repository_name(host: &Host) -> String {
-    host.url.trim_end_matches('/').trim_end_matches(".git").to_lowercase()
-}
-
 /// The line by which a comment is recognised; no provider shows it.
 fn marked(marker: &str) -> String {
     format!("[//]: # (callboard-feedback {marker})")
@@ -194,6 +203,14 @@ struct Written {
     /// The marker it carries.
     marker: String,
     times_remade: i64,
+    times_replaced: i64,
+}
+
+impl Written {
+    fn new(action: FeedbackAction, comment: Option<Comment>, place: &TargetRow) -> Self {
+        let (times_remade, times_replaced) = (place.times_remade, place.times_replaced);
+        Self { action, comment, marker: place.marker.clone(), times_remade, times_replaced }
+    }
 }
 
 /// Edits the comment of a request, or creates it. `None` when people deleted it and want none.
@@ -209,43 +226,81 @@ async fn write_comment(
     let marker = marked(&lease.marker);
     let body = text(&lease.marker);
     let edit = async |id: &str| host.ask(ctx, now, |client| client.update_comment(request, id, &body)).await;
-    let find = async || host.ask(ctx, now, |client| client.find_comment(request, &marker)).await;
-    let written = |action, comment| Written {
-        action,
-        comment: Some(comment),
-        marker: lease.marker.clone(),
-        times_remade: lease.times_remade,
+    // A comment that was edited belongs to the account.
+    let edited = |comment| {
+        let written = Written::new(FeedbackAction::Updated, Some(comment), lease);
+        Written { times_replaced: 0, ..written }
     };
     if let Some(id) = &lease.external_id {
-        if let Some(comment) = edit(id).await? {
-            return Ok(Some(written(FeedbackAction::Updated, comment)));
-        }
-        if find().await?.is_some_and(|found| found.id == *id) {
-            // It is there, and nobody may edit it.
-            let permission = "to edit its own comments".to_owned();
-            return Err(host.failed(ScmError::MissingPermission { provider: host.provider, permission }));
-        }
-        if lease.times_remade >= MAX_REMADE && !attempt.job.is_asked {
-            return Ok(None);
-        }
-        // Whoever copied the old marker is not found by the new one.
-        let renewed = attempt.renew_marker(ctx, lease, now).await?;
-        let body = text(&renewed);
-        let comment = host.ask(ctx, now, |client| client.create_comment(request, &body)).await?;
-        let times_remade = if attempt.job.is_asked { 0 } else { lease.times_remade + 1 };
-        let action = FeedbackAction::Recreated;
-        return Ok(Some(Written { action, comment: Some(comment), marker: renewed, times_remade }));
+        let is_foreign = match edit(id).await {
+            Ok(Some(comment)) => return Ok(Some(edited(comment))),
+            Ok(None) => host.ask(ctx, now, |client| client.has_comment(request, id)).await?,
+            Err(error) if is_denied(&error) => true,
+            Err(error) => return Err(error),
+        };
+        let mut again = TargetRow { marker: new_marker()?, external_id: None, ..lease.clone() };
+        let action = if is_foreign {
+            // Another account wrote it, or this one may write nothing at all, which creating a comment tells.
+            if lease.times_replaced >= MAX_REPLACED && !attempt.job.is_asked {
+                let permission = "to edit its own comments".to_owned();
+                return Err(host.failed(ScmError::MissingPermission { provider: host.provider, permission }));
+            }
+            again.times_replaced += 1;
+            FeedbackAction::Replaced
+        } else {
+            if lease.times_remade >= MAX_REMADE && !attempt.job.is_asked {
+                return Ok(None);
+            }
+            again.times_remade = if attempt.job.is_asked { 0 } else { lease.times_remade + 1 };
+            FeedbackAction::Recreated
+        };
+        // Whoever copied the old marker is not found by the new one, which is stored before the comment is created.
+        attempt.save_place(ctx, &again, now).await?;
+        let body = text(&again.marker);
+        return match host.ask(ctx, now, |client| client.create_comment(request, &body)).await {
+            Ok(comment) => Ok(Some(Written::new(action, Some(comment), &again))),
+            Err(error) => {
+                if !may_arrive(&error) {
+                    attempt.save_place(ctx, lease, now).await?;
+                }
+                Err(error)
+            }
+        };
     }
     // Before the first attempt nobody can have written the marker.
     let was_tried = lease.lease > 1;
     if was_tried
-        && let Some(found) = find().await?
+        && let Some(found) = found_comment(ctx, host, attempt, (request, &marker), now).await?
         && let Some(comment) = edit(&found.id).await?
     {
-        return Ok(Some(written(FeedbackAction::Updated, comment)));
+        return Ok(Some(edited(comment)));
     }
     let comment = host.ask(ctx, now, |client| client.create_comment(request, &body)).await?;
-    Ok(Some(written(FeedbackAction::Created, comment)))
+    Ok(Some(Written::new(FeedbackAction::Created, Some(comment), lease)))
+}
+
+/// The comment that an earlier attempt created, if it did. A person who asks gets a comment even where there are too
+/// many to search them all.
+async fn found_comment(
+    ctx: &Context,
+    host: &Host,
+    attempt: &Attempt,
+    (request, marker): (u64, &str),
+    now: Timestamp,
+) -> Result<Option<Comment>, SourceControlError> {
+    match host.ask(ctx, now, |client| client.find_comment(request, marker)).await {
+        Err(SourceControlError::Upstream { error: ScmError::TooManyComments { .. }, .. })
+            if attempt.job.is_asked =>
+        {
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
+/// Whether the account may not do this.
+const fn is_denied(error: &SourceControlError) -> bool {
+    matches!(error, SourceControlError::Upstream { error: ScmError::MissingPermission { .. }, .. })
 }
 
 async fn status(
@@ -258,8 +313,13 @@ async fn status(
     let Some(commit) = run.commit_sha.as_deref().filter(|sha| is_whole_sha(sha)) else {
         return Ok(Ended::Skipped("The run names no whole commit.".to_owned()));
     };
-    let target = format!("{} {}@{commit} {}", host.provider.as_str(), repository_name(host), attempt.context);
-    let lease = match take_lease(ctx, attempt, run, target, now).await? {
+    let repository = format!("{} {}", host.provider.as_str(), host.identity);
+    if !has_status_name(ctx, attempt, &repository).await? {
+        return Ok(Ended::Failed(NAME_IS_TAKEN.to_owned()));
+    }
+    let target = format!("{repository}@{commit} {}", attempt.context);
+    // Statuses are found by their name.
+    let lease = match take_lease(ctx, attempt, run, target, String::new(), now).await? {
         Lease::Taken(lease) => *lease,
         Lease::Busy => return Ok(Ended::Busy),
         Lease::Newer(newer) => return Ok(Ended::Skipped(newer)),
@@ -273,11 +333,38 @@ async fn status(
         url: &facts.run_url,
     };
     let set = host.ask(ctx, now, |client| client.set_status(commit, &status)).await;
-    let written = set.map(|()| {
-        let marker = lease.marker.clone();
-        Some(Written { action: FeedbackAction::Set, comment: None, marker, times_remade: 0 })
-    });
+    let written = set.map(|()| Some(Written::new(FeedbackAction::Set, None, &lease)));
     Ok(posted(lease, None, run, written))
+}
+
+/// Whether no other project sets a status of this name in the repository. A project that does so no longer gives the name
+/// back.
+async fn has_status_name(ctx: &Context, attempt: &Attempt, repository: &str) -> Result<bool> {
+    let (project, context) = (attempt.job.project, attempt.context.as_str());
+    let mut session = ctx.store.db().begin().await?;
+    let holder = scm_feedback::claim_status_name(&mut session, repository, context, project).await?;
+    if holder != project {
+        if sets_status(&mut session, holder, repository, context).await? {
+            return Ok(false);
+        }
+        scm_feedback::give_status_name(&mut session, repository, context, project).await?;
+    }
+    session.commit().await?;
+    Ok(true)
+}
+
+async fn sets_status(
+    session: &mut Session,
+    project: ProjectId,
+    repository: &str,
+    context: &str,
+) -> Result<bool> {
+    let Some(row) = projects::get(session, project).await? else { return Ok(false) };
+    let settings: FeedbackSettings = settings::stored(session, Some(project)).await?;
+    let is_on = settings.kinds().any(|kind| kind == FeedbackKind::Status);
+    Ok(is_on
+        && settings.context(project, &row.name) == context
+        && repository_identity(session, project).await?.as_deref() == Some(repository))
 }
 
 /// What the run says. Where that cannot be read, the place is free for the next attempt.
@@ -322,10 +409,10 @@ async fn take_lease(
     attempt: &Attempt,
     run: &RunRow,
     target: String,
+    marker: String,
     now: Timestamp,
 ) -> Result<Lease, SourceControlError> {
     let project = attempt.job.project;
-    let marker = new_marker()?;
     let mut session = ctx.store.db().begin().await?;
     let mut row = scm_feedback::lock_target(&mut session, project, &target, &marker, now).await?;
     if row.lease_until.is_some_and(|until| until > now) {

@@ -29,7 +29,7 @@ pub async fn of_project(ctx: &Context, project: Authorized<ProjectId>) -> Result
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, project.get()).await?;
     let settings = settings::stored(&mut session, Some(project.get())).await?;
-    Ok(ProjectFeedback { settings, default_context: default_context(&row.name) })
+    Ok(ProjectFeedback { settings, default_context: default_context(row.id, &row.name) })
 }
 
 /// Changes what is set for a project. Runs that ended before say nothing later.

@@ -25,7 +25,7 @@ pub enum NotConfigured {
     },
     /// The project has no token.
     #[error(
-        "No access token is stored for the repository; an administrator can save one in the project's settings."
+        "No access token is stored for the repository; an administrator can save one in the project's settings, or add the repository to the shared token's list."
     )]
     Token,
     /// The project's runs are to say nothing at its code host.

@@ -7,6 +7,7 @@ use callboard_auth::sealed::SecretUnusable;
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::Timestamp;
 use callboard_integrations::scm::{Provider, Repository, ScmError, SourceControl, connect};
+use callboard_store::db::Session;
 use callboard_store::projects::edit::{self, RepositorySettings};
 use url::Url;
 
@@ -14,6 +15,7 @@ use super::access::Access;
 use super::cache::{Entry, Freshness, MINUTE_MS, key};
 use super::editing::scm_token_place;
 use super::error::{NotConfigured, SourceControlError};
+use super::shared_token;
 use crate::{Context, Entity, QueryError};
 
 /// How long one question may take, however many requests it is: agents wait
@@ -23,14 +25,21 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const MAX_LIMIT_MS: i64 = 60 * MINUTE_MS;
 const RATE_LIMIT: &str = "rate-limit";
 
-/// Whether a project has a repository and a token for it. Both may still be
-/// wrong.
+/// Whether a project has a repository, and a token of its own or of the installation for it. Both may still be wrong.
 ///
 /// # Errors
 /// [`QueryError::Store`].
 pub async fn has_repository(ctx: &Context, project: Authorized<ProjectId>) -> crate::Result<bool> {
-    let settings = edit::repository(&mut ctx.store.db().read().await?, project.get()).await?;
-    Ok(settings.is_some_and(|settings| settings.url.is_some() && settings.sealed_token.is_some()))
+    let mut session = ctx.store.db().read().await?;
+    let Some(settings) = edit::repository(&mut session, project.get()).await? else { return Ok(false) };
+    match (&settings.url, &settings.sealed_token) {
+        (None, _) => Ok(false),
+        (Some(_), Some(_)) => Ok(true),
+        (Some(_), None) => match repository(&settings) {
+            Ok((_, repository)) => shared_token::serves(&mut session, &repository).await,
+            Err(_) => Ok(false),
+        },
+    }
 }
 
 /// The code host of a project.
@@ -40,6 +49,8 @@ pub(crate) struct Host {
     pub(crate) url: String,
     /// Owner and name.
     pub(crate) path: String,
+    /// One address for the repository, however the settings spell it.
+    pub(crate) identity: String,
     pub(crate) provider: Provider,
     pub(crate) default_branch: Option<String>,
     host: String,
@@ -55,11 +66,29 @@ fn provider_of(host: &str, stored: Option<&str>) -> Option<Provider> {
 /// Address and repository that the settings of a project name.
 pub(super) fn repository(settings: &RepositorySettings) -> Result<(String, Repository), NotConfigured> {
     let url = settings.url.clone().ok_or(NotConfigured::Repository)?;
-    let host = Url::parse(&url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-    let provider = provider_of(&host, settings.provider.as_deref());
-    let provider = provider.ok_or(NotConfigured::Provider { host })?;
-    let repository = Repository::from_address(&url, provider)?;
+    let repository = repository_at(&url, settings.provider.as_deref())?;
     Ok((url, repository))
+}
+
+/// The repository at an address.
+pub(super) fn repository_at(url: &str, provider: Option<&str>) -> Result<Repository, NotConfigured> {
+    let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let provider = provider_of(&host, provider).ok_or(NotConfigured::Provider { host })?;
+    Ok(Repository::from_address(url, provider)?)
+}
+
+/// The provider of a project's repository and one address for it, however the settings spell it; `None` without a usable
+/// one.
+///
+/// # Errors
+/// [`QueryError::Store`].
+pub(crate) async fn repository_identity(
+    session: &mut Session,
+    project: ProjectId,
+) -> crate::Result<Option<String>> {
+    let settings = edit::repository(session, project).await?;
+    let found = settings.and_then(|settings| repository(&settings).ok());
+    Ok(found.map(|(_, repository)| format!("{} {}", repository.provider().as_str(), repository.identity())))
 }
 
 /// What stands for a repository in the keys of stored answers.
@@ -79,18 +108,27 @@ impl Host {
         now: Timestamp,
     ) -> Result<Self, SourceControlError> {
         let project = project.get();
-        let settings = edit::repository(&mut ctx.store.db().read().await?, project).await?;
+        let mut session = ctx.store.db().read().await?;
+        let settings = edit::repository(&mut session, project).await?;
         let settings = settings.ok_or_else(|| QueryError::not_found(Entity::Project, project))?;
         let (url, repository) = repository(&settings)?;
-        let sealed = settings.sealed_token.as_deref().ok_or(NotConfigured::Token)?;
-        let token = access.secrets.open(&scm_token_place(project), sealed).map_err(|error| match error {
-            SecretUnusable::NotConfigured => SourceControlError::Query(error.into()),
-            _ => NotConfigured::SealedToken.into(),
-        })?;
+        let token = match settings.sealed_token.as_deref() {
+            Some(sealed) => access
+                .secrets
+                .open(&scm_token_place(project), sealed)
+                .map(|token| token.to_string())
+                .map_err(|error| match error {
+                    SecretUnusable::NotConfigured => SourceControlError::Query(error.into()),
+                    _ => NotConfigured::SealedToken.into(),
+                })?,
+            None => shared_token::open(&mut session, access.secrets, &repository).await?,
+        };
+        drop(session);
         Ok(Self {
             project,
             url,
             path: repository.path().to_owned(),
+            identity: repository.identity().to_owned(),
             provider: repository.provider(),
             default_branch: settings.default_branch.filter(|branch| !branch.is_empty()),
             host: repository.host().to_owned(),

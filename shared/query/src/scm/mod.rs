@@ -21,6 +21,7 @@ mod issue;
 mod owners;
 mod range;
 mod requests;
+pub(crate) mod shared_token;
 mod since_green;
 mod suspects;
 mod tickets;
@@ -28,7 +29,8 @@ mod tickets;
 pub use access::Access;
 pub use branches::{ClusterBranch, cluster_branches};
 pub use callboard_integrations::scm::{
-    FileStatus, InvalidRepository, PageToken, Provider, Repository, RequestState, ScmError, is_branch, is_sha,
+    AllowedRepository, FileStatus, InvalidRepository, PageToken, Provider, Repository, RequestState,
+    ScmError, is_branch, is_sha,
 };
 pub(crate) use commits::is_whole_sha;
 pub use commits::{Aggregate, CommitList, CommitsParams, RepositoryCommit, commits};
@@ -42,10 +44,12 @@ pub use error::{NotConfigured, SourceControlError};
 pub(crate) use files::texts_at;
 pub(crate) use host::Host;
 pub use host::has_repository;
+pub(crate) use host::repository_identity;
 pub use issue::{NewIssue, new_issue};
 pub use owners::refresh_owners;
 pub(crate) use requests::open_request;
-pub use requests::{RequestItem, request_of};
+pub use requests::{RequestItem, RunPlace, request_of};
+pub use shared_token::{SharedTokenEdit, StoredToken, edit_shared_token, stored_token};
 pub use since_green::{NoCommits, SinceGreenCommits, commits_since_green};
 pub use suspects::{
     ClusterRange, ClusterSuspects, SuspectCommitItem, SuspectFileItem, SuspectReason, SuspectsOf,

@@ -74,23 +74,56 @@ impl RequestItem {
     }
 }
 
-/// Commit and branch of a run.
-pub(crate) type Place<'p> = (Option<&'p str>, Option<&'p str>);
+/// What a run says about where it ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunPlace<'p> {
+    /// Commit.
+    pub commit: Option<&'p str>,
+    /// Branch.
+    pub branch: Option<&'p str>,
+    /// Number of the request, as the CI system named it.
+    pub number: Option<u64>,
+}
+
+impl<'p> RunPlace<'p> {
+    /// The place that the parts of a run name; a number that is none is left out.
+    #[must_use]
+    pub fn new(commit: Option<&'p str>, branch: Option<&'p str>, request: Option<&str>) -> Self {
+        let number = request.and_then(|text| text.trim_start_matches(['#', '!']).parse().ok());
+        Self { commit, branch, number }
+    }
+
+    /// Whether nothing could be found by it.
+    #[must_use]
+    pub const fn is_nowhere(self) -> bool {
+        self.commit.is_none() && self.branch.is_none()
+    }
+
+    /// Whether the request of the number can be the one of the run. CI systems number requests of another repository,
+    /// too, so its branch must be the one that was tested.
+    fn is_of(self, request: &RequestItem) -> bool {
+        self.branch == Some(request.branch.as_str())
+    }
+}
 
 /// What to look for, in this order.
-fn queries(host: &Host, (commit, branch): Place<'_>) -> impl Iterator<Item = RequestQuery> {
+fn queries(
+    host: &Host,
+    RunPlace { commit, branch, number }: RunPlace<'_>,
+) -> impl Iterator<Item = RequestQuery> {
     // What is merged by now is in many requests' branches, and was made in one.
     let branch = branch.filter(|name| is_branch(name) && host.default_branch.as_deref() != Some(*name));
     let by_commit = commit.filter(|sha| is_whole_sha(sha)).map(|sha| RequestQuery::Commit(sha.to_owned()));
     let by_branch = branch.map(|name| RequestQuery::Branch(name.to_owned()));
-    by_commit.into_iter().chain(by_branch)
+    number.map(RequestQuery::Number).into_iter().chain(by_commit).chain(by_branch)
 }
 
-/// The open request that a commit or, if there is none, a branch belongs to, as the code host knows it now.
+/// The open request of the number that the run names, else the one that its commit or its branch belongs to, as the
+/// code host knows it now.
 pub(crate) async fn open_request(
     ctx: &Context,
     host: &Host,
-    place: Place<'_>,
+    place: RunPlace<'_>,
     now: Timestamp,
 ) -> Result<Option<RequestItem>, SourceControlError> {
     for query in queries(host, place) {
@@ -104,9 +137,10 @@ pub(crate) async fn open_request(
             .into_iter()
             .filter_map(RequestItem::new)
             .filter(|request| request.is_open() && !(is_by_branch && request.is_fork))
+            .filter(|request| !matches!(query, RequestQuery::Number(_)) || place.is_of(request))
             .collect();
         // A commit is in the requests stacked upon its own, too, and a stranger's fork may contain it.
-        open.sort_by_key(|request| (place.1 != Some(request.branch.as_str()), request.is_fork));
+        open.sort_by_key(|request| (place.branch != Some(request.branch.as_str()), request.is_fork));
         let open = open.into_iter().next();
         if open.is_some() {
             return Ok(open);
@@ -115,8 +149,8 @@ pub(crate) async fn open_request(
     Ok(None)
 }
 
-/// The request that a commit or, if there is none, a branch belongs to: an open
-/// one before others, then the one changed last.
+/// The request of the number that the run names, else the one that its commit or its branch belongs to: an open one
+/// before others, then the one changed last.
 ///
 /// # Errors
 /// [`SourceControlError`].
@@ -124,12 +158,13 @@ pub async fn request_of(
     ctx: &Context,
     access: &Access<'_>,
     project: Authorized<ProjectId>,
-    place: Place<'_>,
+    place: RunPlace<'_>,
     now: Timestamp,
 ) -> Result<Option<RequestItem>, SourceControlError> {
     let host = Host::open(ctx, access, project, now).await?;
     for query in queries(&host, place) {
-        let found = listed(ctx, &host, &query, now).await?;
+        let mut found = listed(ctx, &host, &query, now).await?;
+        found.retain(|request| !matches!(query, RequestQuery::Number(_)) || place.is_of(request));
         let open = found.iter().find(|request| request.is_open()).cloned();
         if let Some(request) = open.or_else(|| found.into_iter().next()) {
             return Ok(Some(request));

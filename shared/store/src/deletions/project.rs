@@ -98,6 +98,7 @@ statements! {
     FEEDBACK = table!("scm_feedback", "run_id, kind");
     FEEDBACK_TARGETS = table!("scm_feedback_targets", "target");
     FEEDBACK_LOG = table!("scm_feedback_log", "id");
+    STATUS_NAMES = table!("scm_status_names", "repository, context");
 }
 
 /// The tables of a project besides its runs, in the order they are emptied.
@@ -155,6 +156,7 @@ static TABLES: &[&Statement] = &[
     &FEEDBACK,
     &FEEDBACK_TARGETS,
     &FEEDBACK_LOG,
+    &STATUS_NAMES,
 ];
 
 /// Hides a project: nobody finds it, nothing is sent to it, and its name is

@@ -54,6 +54,8 @@ statements! {
     OF_BADGE = "SELECT id FROM projects WHERE badge_token_hash = $1 AND badge_token_hash IS NOT NULL";
     /// Sealed tokens in the order of their projects.
     SEALED = "SELECT id, scm_token FROM projects WHERE scm_token IS NOT NULL AND id > $1 ORDER BY id LIMIT $2";
+    /// Projects with a repository, after one of them. PK
+    WITH_REPOSITORY = "SELECT id FROM projects WHERE repository_url IS NOT NULL AND id > $1 ORDER BY id LIMIT $2";
     /// Puts a token sealed anew in the place of the one it was made of.
     RESEAL = "UPDATE projects SET scm_token = $3 WHERE id = $1 AND scm_token = $2";
 }
@@ -194,6 +196,15 @@ pub async fn sealed_tokens(session: &mut Session, after: ProjectId, limit: i64) 
             Ok(SealedToken { project: ProjectId(r.int()?), sealed: r.text()? })
         })
         .collect()
+}
+
+/// Projects with a repository, after one of them.
+///
+/// # Errors
+/// [`crate::StoreError::Database`].
+pub async fn with_repository(session: &mut Session, after: ProjectId, limit: i64) -> Result<Vec<ProjectId>> {
+    let rows = session.all(&WITH_REPOSITORY, args![after, limit]).await?;
+    rows.iter().map(|row| Ok(ProjectId(row.reader().int()?))).collect()
 }
 
 /// Replaces a sealed token; `false` when it was changed meanwhile.

@@ -13,7 +13,7 @@ use crate::comparison::submit;
 use crate::rows::settled;
 use crate::store::sql;
 
-const NUMBER: u64 = 7;
+pub(super) const NUMBER: u64 = 7;
 pub(super) const BRANCH: &str = "feature/cart";
 const MARKUP: &str = "pays @team #12 !5 <img src=x> `a|b` https://evil.example";
 
@@ -35,7 +35,7 @@ pub(super) fn open_request(host: &CodeHost, branch: &str, number: u64) -> String
     tip
 }
 
-fn set_request(host: &CodeHost, branch: &str, number: u64, state: RequestState, is_fork: bool) {
+pub(super) fn set_request(host: &CodeHost, branch: &str, number: u64, state: RequestState, is_fork: bool) {
     let (title, branch) = ("Add a cart".to_owned(), branch.to_owned());
     host.set_pull_request(PullRequest { number, title, branch, state, is_fork });
 }
@@ -73,13 +73,13 @@ pub(super) async fn later(service: &Service) {
     settled(service).await;
 }
 
-async fn items(client: &Client, run: i64) -> Vec<Value> {
+pub(super) async fn items(client: &Client, run: i64) -> Vec<Value> {
     let found = client.json(&format!("/api/test-runs/{run}/feedback")).await.expect("feedback");
     found["items"].as_array().expect("a list").clone()
 }
 
 /// State of the comment of a run, and why.
-async fn comment_of(client: &Client, run: i64) -> (String, String) {
+pub(super) async fn comment_of(client: &Client, run: i64) -> (String, String) {
     let items = items(client, run).await;
     let comment = items.iter().find(|item| item["kind"] == "comment").expect("a comment");
     let text = |key: &str| comment[key].as_str().unwrap_or_default().to_owned();
@@ -87,7 +87,7 @@ async fn comment_of(client: &Client, run: i64) -> (String, String) {
 }
 
 #[track_caller]
-fn only(host: &CodeHost, number: u64) -> HostComment {
+pub(super) fn only(host: &CodeHost, number: u64) -> HostComment {
     let comments = host.comments(number);
     assert_eq!(comments.len(), 1, "{comments:#?}");
     comments[0].clone()
@@ -212,8 +212,8 @@ async fn faults_make_no_second_comment(backend: Backend) {
         assert_eq!(comment_of(client, second).await.0, "sent", "{dialect:?}");
         assert!(only(&host, NUMBER).body.contains(&format!("[Run {second}]")), "{dialect:?}");
 
-        // Nobody waits for a permission.
-        host.plan_writes([Some(Fault::Answers(403, Vec::new(), "{}".to_owned()))]);
+        // Nobody waits for a permission, and the comment is edited once it is there again.
+        host.plan_writes([403, 403].map(|status| Some(Fault::Answers(status, Vec::new(), "{}".to_owned()))));
         let third = send(40).await;
         let (state, error) = comment_of(client, third).await;
         assert!(state == "failed" && error.contains("lacks the permission"), "{dialect:?} {state} {error}");
@@ -222,6 +222,7 @@ async fn faults_make_no_second_comment(backend: Backend) {
         assert!(again["jobId"].is_i64(), "{again}");
         settled(&service).await;
         assert_eq!(comment_of(client, third).await.0, "sent", "{dialect:?}");
+        assert_eq!(only(&host, NUMBER).id, only_one.id, "{dialect:?}");
 
         // Deleted: made anew once; whoever copied its marker is left alone.
         let copied = only(&host, NUMBER).body;

@@ -136,6 +136,55 @@ fn one_comment_in_any_order(backend: Backend, cases: u32) {
         .expect("every order leaves one comment");
 }
 
+/// Ends the process at every call in turn, before it is carried out and after, and again at the same call of the next
+/// attempt.
+async fn crashes_at_every_call(backend: Backend) {
+    let service = started(backend).await;
+    let (host, _) = host_with_request("first", 1).await;
+    let project = connected(service.client(), &host, Dialect::GitHub).await;
+    switch_on(service.client(), &project).await;
+    let mut calls = [0, 0];
+    for is_done in [false, true] {
+        for call in 0.. {
+            let number = 100 * (1 + u64::from(is_done)) + call;
+            let branch = format!("case-{number}");
+            let tip = open_request(&host, &branch, number);
+            let outcomes = [("pays", "failed"), ("ships", "passed")];
+            let sent = tested(&service, "shop on github", 30, (&branch, &tip), &outcomes);
+            let run = submit(service.client(), sent).await;
+            let mut has_died = false;
+            for _ in 0..2 {
+                host.hang_after(usize::try_from(call).expect("few calls"), is_done);
+                let work = run_due(service.state(), Budget::of(Duration::from_secs(60)));
+                has_died |= tokio::select! {
+                    () = host.until_it_hangs() => true,
+                    done = work => { done.expect("the work"); false }
+                };
+                let _ = host.stop_hanging();
+                revive(&service).await;
+                sql(&service, "UPDATE scm_feedback_targets SET lease_until = NULL").await;
+            }
+            later(&service).await;
+            later(&service).await;
+            let comments = host.comments(number);
+            assert_eq!(comments.len(), 1, "at call {call}: {comments:#?}");
+            assert!(comments[0].body.contains(&format!("[Run {run}]")), "at call {call}");
+            let status = host.statuses(&tip).pop().expect("a status");
+            assert!(status.url.ends_with(&format!("/test-runs/{run}")), "at call {call}: {}", status.url);
+            if !has_died {
+                break;
+            }
+            calls[usize::from(is_done)] += 1;
+        }
+    }
+    assert!(calls.iter().all(|calls| *calls >= 3), "the request, the comment and the status: {calls:?}");
+}
+
+#[tokio::test]
+async fn a_process_that_ends_at_any_call_leaves_one_comment() {
+    callboard_test_support::for_each_backend(crashes_at_every_call).await;
+}
+
 #[test]
 fn shards_reruns_faults_and_crashes_leave_one_comment_on_sqlite() {
     one_comment_in_any_order(Backend::Sqlite, 16);

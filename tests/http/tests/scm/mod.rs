@@ -10,10 +10,13 @@ mod diffs;
 mod failures;
 mod feedback;
 mod feedback_order;
+mod feedback_places;
 mod owner_pages;
 mod owners;
+mod published;
 mod requests;
 mod settings;
+mod shared_token;
 mod surfaces;
 mod suspects;
 

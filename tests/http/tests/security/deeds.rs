@@ -78,6 +78,7 @@ async fn every_change_leaves_its_entry_and_one_that_is_refused_leaves_none() {
             (delete.clone(), "/api/settings/retention/pending".into(), json!({}), &["retention.undone"]),
             (patch.clone(), "/api/settings/flakiness".into(), json!({ "minRuns": 31 }), &["settings.changed"]),
             (patch.clone(), "/api/settings/timeout-hygiene".into(), json!({ "factor": 4 }), &["settings.changed"]),
+            (patch.clone(), "/api/settings/source-control".into(), json!({ "repositories": ["https://github.com/acme/*"] }), &["settings.changed"]),
             (patch.clone(), "/api/settings/ai".into(), json!({ "limits": { "callsPerDay": 9 } }), &["settings.changed"]),
             (patch.clone(), format!("/api/failure-diagnoses/{}/feedback", held.diagnosis), json!({ "feedback": "up" }), &["diagnosis.rated"]),
             (post.clone(), quarantine.clone(), json!({ "testCaseId": held.test_case }), &["quarantine.entered"]),

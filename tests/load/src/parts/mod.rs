@@ -1,5 +1,6 @@
 //! The parts of the benchmark, each measurable on its own.
 
+pub mod commits;
 pub mod history;
 pub mod memory;
 pub mod projects;

@@ -86,6 +86,10 @@ fn requests(git: &GitRepository, pulls: &[PullRequest], asked: &Recorded, parts:
         (Dialect::GitLab, ["repository", "commits", sha, "merge_requests"]) => {
             list(of_commit(&git.resolve(sha)?), PullRequest::gitlab)
         }
+        (Dialect::GitHub | Dialect::Gitea, ["pulls", number]) => {
+            let number: u64 = number.parse().ok()?;
+            pulls.iter().find(|pull| pull.number == number)?.github()
+        }
         (Dialect::GitLab, ["merge_requests"]) => {
             list(asked.parameter("source_branch").map_or_else(open, from), PullRequest::gitlab)
         }

@@ -25,6 +25,8 @@ pub struct HostComment {
     pub body: String,
     /// How often it was edited.
     pub edits: u64,
+    /// The account that wrote it, and alone may edit it.
+    pub account: u64,
 }
 
 /// A status of a commit.
@@ -46,7 +48,7 @@ impl Known {
     pub(super) fn add_comment(&mut self, request: u64, body: &str) -> HostComment {
         self.last_comment += 1;
         let id = 900 + self.last_comment;
-        let comment = HostComment { id, request, body: body.to_owned(), edits: 0 };
+        let comment = HostComment { id, request, body: body.to_owned(), edits: 0, account: self.account };
         self.comments.push(comment.clone());
         comment
     }
@@ -84,19 +86,30 @@ fn text(asked: &Recorded) -> Option<String> {
     body.as_str().map(str::to_owned)
 }
 
+/// One comment by its id.
+fn comment(known: &mut Known, asked: &Recorded, request: Option<&str>, id: &str) -> Reply {
+    if asked.method != Method::GET {
+        return edit(known, asked, request, id);
+    }
+    let found = known.comments.iter().find(|comment| comment.id.to_string() == id);
+    found.map_or_else(missing, |comment| Reply::json(&shown(asked.dialect, comment)))
+}
+
 /// The answer to a request about comments or statuses; `None` for any other.
 pub(super) fn reply(known: &mut Known, asked: &Recorded) -> Option<Reply> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let parts: Vec<String> = asked.path.trim_start_matches('/').split('/').map(decoded).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match (asked.dialect, parts.as_slice()) {
-        (Dialect::GitHub | Dialect::Gitea, ["issues", "comments", id]) => Some(edit(known, asked, None, id)),
+        (Dialect::GitHub | Dialect::Gitea, ["issues", "comments", id]) => {
+            Some(comment(known, asked, None, id))
+        }
         (Dialect::GitHub | Dialect::Gitea, ["issues", number, "comments"])
         | (Dialect::GitLab, ["merge_requests", number, "notes"])
         | (Dialect::Bitbucket, ["pullrequests", number, "comments"]) => Some(comments(known, asked, number)),
         (Dialect::GitLab, ["merge_requests", number, "notes", id])
         | (Dialect::Bitbucket, ["pullrequests", number, "comments", id]) => {
-            Some(edit(known, asked, Some(number), id))
+            Some(comment(known, asked, Some(number), id))
         }
         (Dialect::Bitbucket, ["commit", sha, "statuses", "build"])
         | (Dialect::GitHub | Dialect::Gitea | Dialect::GitLab, ["statuses", sha]) => {
@@ -123,12 +136,15 @@ fn comments(known: &mut Known, asked: &Recorded, number: &str) -> Reply {
         let comment = known.add_comment(request, &text);
         return created(Reply::json(&shown(asked.dialect, &comment)));
     }
-    let all: Vec<Value> = known
+    let mut all: Vec<Value> = known
         .comments
         .iter()
         .filter(|comment| comment.request == request)
         .map(|comment| shown(asked.dialect, comment))
         .collect();
+    if asked.parameter("sort").is_some_and(|sort| matches!(sort, "desc" | "-created_on")) {
+        all.reverse();
+    }
     let number = |name: &str, default: usize| {
         asked.parameter(name).and_then(|text| text.parse::<usize>().ok()).unwrap_or(default)
     };
@@ -140,13 +156,14 @@ fn comments(known: &mut Known, asked: &Recorded, number: &str) -> Reply {
     };
     let page = number("page", 1).max(1);
     let goes_on = all.len() > page * size;
+    let last = u32::try_from(all.len().div_ceil(size)).ok();
     let listed: Vec<Value> = all.into_iter().skip((page - 1) * size).take(size).collect();
     let next = u32::try_from(page + 1).ok().filter(|_| goes_on);
     if asked.dialect == Dialect::Bitbucket {
         let next = next.map(|page| format!("https://host.test/comments?page={page}"));
         return Reply::json(&json!({ "values": listed, "next": next }));
     }
-    Reply::json(&json!(listed)).with_next_page(next)
+    Reply { last_page: last.filter(|_| goes_on), ..Reply::json(&json!(listed)).with_next_page(next) }
 }
 
 fn edit(known: &mut Known, asked: &Recorded, request: Option<&str>, id: &str) -> Reply {
@@ -165,6 +182,9 @@ fn edit(known: &mut Known, asked: &Recorded, request: Option<&str>, id: &str) ->
     let (Some(comment), Some(text)) = (known.comments.iter_mut().find(is_it), text(asked)) else {
         return missing();
     };
+    if comment.account != known.account {
+        return Reply::error(StatusCode::FORBIDDEN);
+    }
     comment.body = text;
     comment.edits += 1;
     Reply::json(&shown(dialect, comment))

@@ -22,6 +22,7 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use url::form_urlencoded;
 
@@ -147,7 +148,13 @@ struct Known {
     /// What happens to the next writes, one each.
     write_faults: VecDeque<Option<Fault>>,
     requests: Vec<Recorded>,
+    /// Requests until one gets no answer, and whether that one is carried out.
+    hang: Option<(usize, bool)>,
+    /// Told when a request gets no answer.
+    hung: Arc<Notify>,
     comments: Vec<HostComment>,
+    /// The account that the token belongs to.
+    account: u64,
     /// Counts them; ids are never used again.
     last_comment: u64,
     statuses: Vec<HostStatus>,
@@ -173,6 +180,8 @@ pub(crate) struct Reply {
     body: Vec<u8>,
     /// Number of the next page, for a `Link` header.
     next_page: Option<u32>,
+    /// Number of the last page, for the same header.
+    last_page: Option<u32>,
     has_etag: bool,
 }
 
@@ -182,12 +191,13 @@ impl Reply {
             status: StatusCode::OK,
             body: value.to_string().into_bytes(),
             next_page: None,
+            last_page: None,
             has_etag: false,
         }
     }
 
     fn bytes(body: Vec<u8>) -> Self {
-        Self { status: StatusCode::OK, body, next_page: None, has_etag: false }
+        Self { status: StatusCode::OK, body, next_page: None, last_page: None, has_etag: false }
     }
 
     fn error(status: StatusCode) -> Self {
@@ -220,7 +230,10 @@ impl CodeHost {
             fault: None,
             write_faults: VecDeque::new(),
             requests: Vec::new(),
+            hang: None,
+            hung: Arc::default(),
             comments: Vec::new(),
+            account: 1,
             last_comment: 0,
             statuses: Vec::new(),
         };
@@ -290,6 +303,23 @@ impl CodeHost {
         self.lock().write_faults = faults.into_iter().collect();
     }
 
+    /// Leaves one request without an answer, after `others` of them; it is carried out or not.
+    pub fn hang_after(&self, others: usize, is_done: bool) {
+        self.lock().hang = Some((others, is_done));
+    }
+
+    /// Whether the request that [`CodeHost::hang_after`] means has not come yet. It is not waited for any more.
+    #[must_use]
+    pub fn stop_hanging(&self) -> bool {
+        self.lock().hang.take().is_some()
+    }
+
+    /// Waits until a request is left without an answer.
+    pub async fn until_it_hangs(&self) {
+        let hung = Arc::clone(&self.lock().hung);
+        hung.notified().await;
+    }
+
     /// The comments on a request, oldest first.
     #[must_use]
     pub fn comments(&self, request: u64) -> Vec<HostComment> {
@@ -299,6 +329,11 @@ impl CodeHost {
     /// Adds a comment of somebody else.
     pub fn add_comment(&self, request: u64, body: &str) {
         self.lock().add_comment(request, body);
+    }
+
+    /// Gives the token to another account, which may not edit what the one before wrote.
+    pub fn change_account(&self) {
+        self.lock().account += 1;
     }
 
     /// Deletes all comments on a request.
@@ -334,7 +369,22 @@ async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    let hang = {
+        let mut known = lock(&known);
+        let is_due = known.hang.take_if(|(others, _)| *others == 0);
+        if let Some((others, _)) = &mut known.hang {
+            *others -= 1;
+        }
+        is_due.map(|(_, is_done)| (is_done, Arc::clone(&known.hung)))
+    };
     let asked = move || answer(&mut lock(&known), method, &uri, &headers, &body);
+    if let Some((is_done, hung)) = hang {
+        if is_done {
+            let _ = tokio::task::spawn_blocking(asked).await;
+        }
+        hung.notify_one();
+        return std::future::pending().await;
+    }
     let answered = tokio::task::spawn_blocking(asked).await;
     answered.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, Body::empty()))
 }
@@ -411,6 +461,14 @@ fn flood(bytes: usize) -> Body {
     Body::from_stream(futures::stream::iter(chunks))
 }
 
+/// The `Link` header of a page.
+fn links(path: &str, next: u32, last: Option<u32>) -> String {
+    let link =
+        |page: u32, relation: &str| format!("<http://host.test{path}?page={page}>; rel=\"{relation}\"");
+    let last = last.map(|last| link(last, "last"));
+    [Some(link(next, "next")), last].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 /// Adds what APIs say beside the body.
 fn finish(reply: Reply, uri: &Uri, headers: &HeaderMap) -> Response {
     let etag = format!("W/\"{}\"", Base64::encode_string(&Sha256::digest(&reply.body)[..12]));
@@ -425,7 +483,7 @@ fn finish(reply: Reply, uri: &Uri, headers: &HeaderMap) -> Response {
         response.headers_mut().insert(ETAG, etag);
     }
     if let Some(page) = reply.next_page
-        && let Ok(link) = format!("<http://host.test{}?page={page}>; rel=\"next\"", uri.path()).parse()
+        && let Ok(link) = links(uri.path(), page, reply.last_page).parse()
     {
         response.headers_mut().insert(LINK, link);
     }

@@ -6,7 +6,7 @@ use callboard_auth::Denied;
 use callboard_domain::ids::ProjectId;
 use callboard_http::{ApiError, AppState};
 use callboard_query::histories::{self, JoinState, JoinedHistory};
-use callboard_query::scm::Provider;
+use callboard_query::scm::{self, Provider};
 use callboard_query::shapes::Project;
 use callboard_query::{gates, retention, storage, storage_quota, tags};
 
@@ -38,6 +38,8 @@ struct SettingsTab {
     providers: Vec<ProviderOption>,
     /// Whether a token can be kept at all.
     keeps_secrets: bool,
+    /// Whether there is a token for the repository: its own, or the shared one.
+    has_token: bool,
     gates: GatePolicies,
     retention: RetentionForm,
     /// A change of its own policy that is not in force yet.
@@ -138,6 +140,7 @@ pub(super) async fn tab(
         tracked_branches: head.project.tracked_branches.join("\n"),
         providers: ProviderOption::all(&head.project),
         keeps_secrets: !state.config().secret_keys.is_empty(),
+        has_token: scm::has_repository(&visit.ctx, project).await?,
         shell,
         head,
     })

@@ -4,7 +4,7 @@ use callboard_auth::scope::Authorized;
 use callboard_domain::ids::ProjectId;
 use callboard_http::extract::{FromQuery, QueryReader};
 use callboard_http::{ApiError, AppState};
-use callboard_query::scm::{self, RequestItem, RequestState, SourceControlError};
+use callboard_query::scm::{self, RequestItem, RequestState, RunPlace, SourceControlError};
 use callboard_query::shapes::RunDetail;
 
 use crate::visit::Visit;
@@ -41,8 +41,9 @@ impl RequestLine {
         Shown(is_shown): Shown,
     ) -> Result<Self, ApiError> {
         let brief = &run.item.brief;
-        let place = (brief.commit.as_deref(), brief.branch.as_deref());
-        if place == (None, None) || !scm::has_repository(&visit.ctx, project).await? {
+        let (commit, branch) = (brief.commit.as_deref(), brief.branch.as_deref());
+        let place = RunPlace::new(commit, branch, run.item.pull_request.as_deref());
+        if place.is_nowhere() || !scm::has_repository(&visit.ctx, project).await? {
             return Ok(Self::None);
         }
         if !is_shown {

@@ -124,6 +124,9 @@ const fn action_label(entry: &FeedbackEntry) -> &'static str {
     match (entry.kind, entry.action) {
         (FeedbackKind::Comment, FeedbackAction::Created) => "Comment created",
         (FeedbackKind::Comment, FeedbackAction::Recreated) => "Deleted comment created again",
+        (FeedbackKind::Comment, FeedbackAction::Replaced) => {
+            "New comment, as another account wrote the old one"
+        }
         (FeedbackKind::Comment, FeedbackAction::Updated | FeedbackAction::Set) => "Comment updated",
         (FeedbackKind::Comment, FeedbackAction::None) => "Comment",
         (FeedbackKind::Status, FeedbackAction::None) => "Status",

@@ -7,13 +7,15 @@ use callboard_integrations::scm::ScmError;
 use callboard_store::db::Session;
 use callboard_store::scm_feedback::{self, FeedbackRow, LogRow, TargetRow};
 
-use super::{BUSY_MS, PostFeedback, Written, enqueue, new_marker};
+use super::{BUSY_MS, PostFeedback, Written, enqueue};
 use crate::scm::SourceControlError;
 use crate::{Context, Result};
 
 /// Pauses before the second and later attempts, ms: seven attempts over ten hours.
 const RETRY_AFTER_MS: [i64; 6] =
     [60_000, 5 * 60_000, 15 * 60_000, 60 * 60_000, 3 * 60 * 60_000, 6 * 60 * 60_000];
+/// Attempts that one wish takes at most, whether they ended or not.
+pub(super) const MAX_ATTEMPTS: i64 = 7;
 /// Longest time that a rate limit is waited for, ms.
 const MAX_WAIT_MS: i64 = 6 * 60 * 60_000;
 
@@ -54,19 +56,24 @@ pub(super) struct Posted {
 }
 
 impl Attempt {
-    /// Stores a new marker for a comment that is made anew, before it is.
-    pub(super) async fn renew_marker(
-        &self,
-        ctx: &Context,
-        lease: &TargetRow,
-        now: Timestamp,
-    ) -> Result<String, SourceControlError> {
-        let marker = new_marker()?;
-        let renewed = TargetRow { marker: marker.clone(), external_id: None, ..lease.clone() };
+    /// Stores what is about to be written in a leased place.
+    pub(super) async fn save_place(&self, ctx: &Context, place: &TargetRow, now: Timestamp) -> Result<()> {
         let mut session = ctx.store.db().begin().await?;
-        self.save_leased(&mut session, renewed, now).await?;
+        self.save_leased(&mut session, place.clone(), now).await?;
         session.commit().await?;
-        Ok(marker)
+        Ok(())
+    }
+
+    /// Notes that no attempt came to an end, and lets what else the run says go on without this one.
+    pub(super) async fn give_up(self, session: &mut Session, now: Timestamp) -> Result<()> {
+        let mut row = self.row.clone();
+        let why =
+            format!("{MAX_ATTEMPTS} attempts ended before they were done. Post again to try once more.");
+        let ended = (FeedbackAction::None, FeedbackState::Failed);
+        self.log(session, &row, ended, None, Some(why.clone()), None, now).await?;
+        (row.state, row.error, row.next_at, row.updated_at) = (FeedbackState::Failed, Some(why), None, now);
+        scm_feedback::save(session, self.job.project, &row).await?;
+        enqueue(session, &self, &row, now, now).await
     }
 
     /// Writes a place while its lease is still this attempt's.
@@ -120,6 +127,7 @@ impl Attempt {
                         target.external_id = id;
                         target.marker = written.marker;
                         target.times_remade = written.times_remade;
+                        target.times_replaced = written.times_replaced;
                         target.shown = Some((order, run));
                         row.url = target.url.clone();
                         self.save_leased(&mut session, target, now).await?;
@@ -127,7 +135,7 @@ impl Attempt {
                     }
                     Ok(None) => {
                         self.save_leased(&mut session, target, now).await?;
-                        let reason = "The comment was deleted twice. Post again to make it anew.";
+                        let reason = "The comment was deleted twice. Post again to create it once more.";
                         Err((FeedbackState::Skipped, reason.to_owned(), None))
                     }
                     Err(error) => {
@@ -239,12 +247,13 @@ const fn may_help_to_wait(error: &ScmError) -> bool {
         | ScmError::MissingPermission { .. }
         | ScmError::AddressRefused { .. }
         | ScmError::Redirected { .. }
+        | ScmError::TooManyComments { .. }
         | ScmError::TooLarge { .. } => false,
     }
 }
 
 /// Whether a write that failed here may still be carried out there.
-fn may_arrive(error: &SourceControlError) -> bool {
+pub(super) fn may_arrive(error: &SourceControlError) -> bool {
     let SourceControlError::Upstream { error, .. } = error else { return false };
     match error {
         ScmError::TooSlow { .. }
