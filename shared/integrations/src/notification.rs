@@ -168,8 +168,7 @@ fn retry_after_ms(headers: &HeaderMap) -> Option<i64> {
 
 /// Whether another attempt may succeed.
 fn may_pass(status: StatusCode) -> bool {
-    status.is_server_error()
-        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+    status.is_server_error() || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
 }
 
 fn headers(sent: &Notification<'_>, body: &[u8], now: Timestamp) -> HeaderMap {

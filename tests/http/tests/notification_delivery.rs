@@ -161,7 +161,10 @@ async fn a_secret_is_replaced(backend: Backend) {
             .split(',')
             .map(|one| one.strip_prefix("v1=").expect("a signature"))
             .map(|one| {
-                secrets.iter().position(|secret| signed(secret, time, received[0].raw()) == one).expect("ours")
+                secrets
+                    .iter()
+                    .position(|secret| signed(secret, time, received[0].raw()) == one)
+                    .expect("ours")
             })
             .collect::<Vec<_>>()
     };
@@ -229,7 +232,8 @@ async fn conditions(backend: Backend) {
     let owned = |owner: &str, tag: &str, status: &str, minutes: i64| {
         let mut body = recent(&service, minutes, "main", "failed");
         body["status"] = json!(status);
-        body["testCases"][0] = with(attempt("pays", "failed", 0), json!({ "testMeta": { "owner": owner }, "tags": [tag] }));
+        body["testCases"][0] =
+            with(attempt("pays", "failed", 0), json!({ "testMeta": { "owner": owner }, "tags": [tag] }));
         body
     };
     let made = subscribe(client, json!({ "channelId": id, "events": ["run.failed"] })).await;
@@ -244,7 +248,10 @@ async fn conditions(backend: Backend) {
         (json!({ "statuses": ["failed"] }), vec!["run.failed"]),
         // The test failed in the run before it, for the same cause.
         (json!({ "onlyNew": true }), vec![]),
-        (json!({ "onlyNew": false, "flakinessThreshold": 95, "perfRegressionRate": 0.5 }), vec!["run.failed"]),
+        (
+            json!({ "onlyNew": false, "flakinessThreshold": 95, "perfRegressionRate": 0.5 }),
+            vec!["run.failed"],
+        ),
     ] {
         let (status, changed) = patch(client, &path, json!({ "filters": filters })).await;
         assert_eq!(status, 200, "{changed}");
@@ -396,7 +403,8 @@ async fn a_digest(backend: Backend) {
     scene.take_away(shop).await;
     worked_later(&scene.service, 24 * 60 + 4).await;
     assert_eq!(scene.recipient.take_events(), Vec::<String>::new());
-    let states = texts(&scene.service, "SELECT state FROM deliveries WHERE event = 'summary' ORDER BY id").await;
+    let states =
+        texts(&scene.service, "SELECT state FROM deliveries WHERE event = 'summary' ORDER BY id").await;
     assert_eq!(states, ["sent", "skipped"]);
 }
 

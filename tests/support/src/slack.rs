@@ -89,7 +89,9 @@ async fn take(
     };
     inner.posted.push(Posted { authorization: text("authorization").to_owned(), body: parsed });
     match &inner.refuses {
-        None => (StatusCode::OK, answer_headers, json!({ "ok": true, "ts": "1503435956.000247" }).to_string()),
+        None => {
+            (StatusCode::OK, answer_headers, json!({ "ok": true, "ts": "1503435956.000247" }).to_string())
+        }
         Some((status, after, error)) => {
             if let Some(seconds) = after {
                 answer_headers.insert("retry-after", (*seconds).into());

@@ -93,9 +93,8 @@ pub fn newly_flaky(
 ) -> Option<i64> {
     let window = Window::standard(failures);
     let all = state.recent().len();
-    let score_after = |known: usize| {
-        assess(state.recent().take(known), window).map_or(0, |found| found.posterior.score())
-    };
+    let score_after =
+        |known: usize| assess(state.recent().take(known), window).map_or(0, |found| found.posterior.score());
     let score = score_after(all);
     if score < least {
         return None;

@@ -23,7 +23,9 @@ pub(crate) fn body(message: &Message) -> Value {
     if !message.failures.is_empty() {
         let items: Vec<Value> = message.failures.iter().map(item).collect();
         let mut elements = vec![json!({ "type": "rich_text_list", "style": "bullet", "elements": items })];
-        elements.extend(message.failures_left_out().map(|text| section(&[json!({ "type": "text", "text": text })])));
+        elements.extend(
+            message.failures_left_out().map(|text| section(&[json!({ "type": "text", "text": text })])),
+        );
         blocks.push(json!({ "type": "rich_text", "elements": elements }));
     }
     blocks.push(json!({
@@ -135,8 +137,11 @@ fn refusal(code: &str) -> Refusal {
             | "request_timeout"
     );
     let code: String = code.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(60).collect();
-    let reason =
-        if known.is_empty() { format!("Slack refused the message: {code}.") } else { format!("{known} ({code})") };
+    let reason = if known.is_empty() {
+        format!("Slack refused the message: {code}.")
+    } else {
+        format!("{known} ({code})")
+    };
     Refusal { reason, may_pass }
 }
 

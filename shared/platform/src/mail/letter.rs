@@ -211,7 +211,9 @@ impl Letter {
                     let item = |(label, url, details): &(String, Option<String>, String)| {
                         let (label, details) = (escaped(label), escaped(details));
                         match url {
-                            Some(url) => format!("<li><a href=\"{}\">{label}</a>{details}</li>", escaped(url)),
+                            Some(url) => {
+                                format!("<li><a href=\"{}\">{label}</a>{details}</li>", escaped(url))
+                            }
                             None => format!("<li>{label}{details}</li>"),
                         }
                     };

@@ -38,7 +38,8 @@ pub async fn find_newly_flaky(ctx: &Context, project: ProjectId, run: RunId, now
         scores::flaky_in(&mut session, of_lane, LEAST_COUNTED).await?
     {
         // A run that is older than others of the test completes nothing.
-        let newest = state.identified().rev().take_while(|(_, id, _)| (low..=high).contains(&id.get())).count();
+        let newest =
+            state.identified().rev().take_while(|(_, id, _)| (low..=high).contains(&id.get())).count();
         if newest == 0 {
             continue;
         }

@@ -74,7 +74,11 @@ impl ChannelConfig {
 
     /// What people are shown of it.
     fn target(&self) -> String {
-        if self.bot_token.is_some() { format!("channel {}", self.address) } else { masked_address(&self.address) }
+        if self.bot_token.is_some() {
+            format!("channel {}", self.address)
+        } else {
+            masked_address(&self.address)
+        }
     }
 
     /// Takes another secret; the present one signs as well for a while. Without a new one nothing is signed.
@@ -88,8 +92,7 @@ impl ChannelConfig {
             return;
         }
         let until = Timestamp(now.millis() + FORMER_SECRET_MS);
-        self.former_secret =
-            before.filter(|_| after.is_some()).map(|secret| FormerSecret { secret, until });
+        self.former_secret = before.filter(|_| after.is_some()).map(|secret| FormerSecret { secret, until });
         self.secret = after;
     }
 }

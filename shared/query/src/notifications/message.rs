@@ -86,13 +86,19 @@ fn in_comparison(run: &RunRow) -> Option<String> {
     let failed = failed_tests(run);
     let known = failed - compared.new_regressions - run.quarantined_failed;
     let counts = [
-        (compared.new_regressions, if compared.new_regressions == 1 { "new failure" } else { "new failures" }),
+        (
+            compared.new_regressions,
+            if compared.new_regressions == 1 { "new failure" } else { "new failures" },
+        ),
         (known.max(0), "known"),
         (run.quarantined_failed, "in quarantine"),
         (run.totals.flaky_tests, "flaky"),
     ];
-    let parts: Vec<String> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
     (failed > 0 && !parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -145,8 +151,7 @@ async fn new_failures(
     let causes = clusters::get_many(session, project, causes).await?;
     let line = |(row, same_cause): (&BriefRow, i64)| {
         let case = cases.get(&row.test_case)?;
-        let path: Vec<&str> =
-            case.suite_path.iter().chain([&case.title]).map(String::as_str).collect();
+        let path: Vec<&str> = case.suite_path.iter().chain([&case.title]).map(String::as_str).collect();
         let cause = causes.iter().find(|cause| Some(cause.id) == row.cluster).map(name_of);
         Some(FailureLine {
             title: one_line(&path.join(" › "), MAX_TITLE_CHARS),

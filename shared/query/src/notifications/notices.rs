@@ -146,8 +146,7 @@ pub(super) async fn follow_joins(
     project: ProjectId,
     subscriptions: &mut [SubscriptionRow],
 ) -> Result<()> {
-    let cases: Vec<i64> =
-        subscriptions.iter().filter_map(|one| one.test_case).map(TestCaseId::get).collect();
+    let cases: Vec<i64> = subscriptions.iter().filter_map(|one| one.test_case).map(TestCaseId::get).collect();
     if cases.is_empty() {
         return Ok(());
     }
@@ -184,7 +183,12 @@ impl Material {
             owners: subscriptions.iter().flat_map(|one| one.owners.iter().cloned()).collect(),
             tags: subscriptions.iter().flat_map(|one| one.tags.iter().cloned()).collect(),
         };
-        Ok(Self { runs: rows.into_iter().map(|run| (run.id, run)).collect(), tests_of_clusters, watched, named })
+        Ok(Self {
+            runs: rows.into_iter().map(|run| (run.id, run)).collect(),
+            tests_of_clusters,
+            watched,
+            named,
+        })
     }
 
     /// How the run of an event is, once it is over.
@@ -242,8 +246,12 @@ impl Material {
             DomainEvent::BranchRecovered { .. } => ("green", Event::BranchRecovered, Subject::Run),
             DomainEvent::ShardsMissing { .. } => ("shards", Event::ShardMissing, Subject::Run),
             DomainEvent::ClusterOpened { cluster: id, .. } => ("new", Event::ClusterNew, cluster(id)),
-            DomainEvent::ClusterReopened { cluster: id, .. } => ("back", Event::ClusterRegressed, cluster(id)),
-            DomainEvent::ClusterVerified { cluster: id, .. } => ("fixed", Event::ClusterVerified, cluster(id)),
+            DomainEvent::ClusterReopened { cluster: id, .. } => {
+                ("back", Event::ClusterRegressed, cluster(id))
+            }
+            DomainEvent::ClusterVerified { cluster: id, .. } => {
+                ("fixed", Event::ClusterVerified, cluster(id))
+            }
             DomainEvent::TestSlower { test_case, before_ms, after_ms, .. } => (
                 "slower",
                 Event::TestSlower,
@@ -446,9 +454,11 @@ impl Notice {
             (Subject::Flaky { score, .. }, _) => {
                 subscription.least_flaky_score.is_none_or(|least| *score >= least)
             }
-            (Subject::Slower { before_ms, after_ms, .. }, _) => subscription
-                .least_slower_permille
-                .is_none_or(|least| (after_ms - before_ms).saturating_mul(1_000) >= before_ms.saturating_mul(least)),
+            (Subject::Slower { before_ms, after_ms, .. }, _) => {
+                subscription.least_slower_permille.is_none_or(|least| {
+                    (after_ms - before_ms).saturating_mul(1_000) >= before_ms.saturating_mul(least)
+                })
+            }
             _ => true,
         }
     }

@@ -43,7 +43,8 @@ pub(crate) async fn queue_deliveries(
         let observed = memory.observed(&stored.event).map(str::to_owned);
         if !subscriptions.is_empty() {
             for notice in material.notices(session, &project, stored, observed.as_deref()).await? {
-                let scene = Scene { ctx, project: &project, channels: &channels, subscriptions: &subscriptions };
+                let scene =
+                    Scene { ctx, project: &project, channels: &channels, subscriptions: &subscriptions };
                 scene.tell(session, &mut memory, &notice, stored.seq, now).await?;
             }
         }
@@ -188,7 +189,8 @@ pub(super) async fn queue_for_instance(
             && one.events.iter().any(|word| word == event.as_str())
     };
     let wanting = subscriptions.iter().filter(is_wanted);
-    let wanting = wanting.map(|subscription| Wanting { subscription, event, due: subscription.schedule.due(now) });
+    let wanting =
+        wanting.map(|subscription| Wanting { subscription, event, due: subscription.schedule.due(now) });
     let wanting = one_of_each_channel(wanting.collect());
     let ids = wanting.iter().map(|one| one.subscription.channel.get()).collect();
     let channels = channels::get_many(session, ids).await?;

@@ -125,8 +125,8 @@ pub(super) async fn still_allowed(
     row: &DeliveryRow,
     now: Timestamp,
 ) -> Result<Option<Message>> {
-    let stored: Stored = serde_json::from_str(&row.payload)
-        .map_err(|_| StoreError::Damaged("the message of a summary"))?;
+    let stored: Stored =
+        serde_json::from_str(&row.payload).map_err(|_| StoreError::Damaged("the message of a summary"))?;
     if row.project.is_some() {
         return Ok(Some(stored.message));
     }
@@ -152,8 +152,7 @@ pub(super) async fn still_allowed(
 fn summary(ctx: &Context, parts: &[Part]) -> Message {
     let count: usize = parts.iter().map(|part| part.count).sum();
     let of_one = parts.first().filter(|_| parts.len() == 1);
-    let (project_id, project_name) =
-        of_one.map(|part| (part.project, part.name.clone())).unwrap_or_default();
+    let (project_id, project_name) = of_one.map(|part| (part.project, part.name.clone())).unwrap_or_default();
     let source = match &project_name {
         Some(name) => name.clone(),
         None if parts.len() == 1 => "Callboard".to_owned(),

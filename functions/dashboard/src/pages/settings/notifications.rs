@@ -347,7 +347,8 @@ pub(crate) struct Params {
 
 impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        let suggest = query.one_of("suggest", &[("branch", Suggestion::Branch), ("failures", Suggestion::Failures)])?;
+        let suggest =
+            query.one_of("suggest", &[("branch", Suggestion::Branch), ("failures", Suggestion::Failures)])?;
         Ok(Self {
             edit: query.id("edit")?,
             suggest: suggest.unwrap_or_default(),
