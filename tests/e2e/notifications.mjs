@@ -209,6 +209,8 @@ describe('notifications', { concurrency: false, skip: !serviceUrl }, () => {
     await page.goto(at('/settings/notifications'));
     await page.getByRole('button', { name: 'Create subscription' }).click();
     await page.getByRole('row', { name: /Branch went red, Branch is green again/ }).waitFor();
+    // What is said stands at the form; its row may be half under the header of the page then.
+    await page.evaluate(() => scrollTo(0, 0));
     await inspect('a subscription');
     await sendRun('passed', 3);
     const { runId } = await sendRun('failed', 2);
@@ -262,6 +264,29 @@ describe('notifications', { concurrency: false, skip: !serviceUrl }, () => {
     await page.getByRole('heading', { name: 'Our receiver', level: 1 }).waitFor();
   });
 
+  test('a suggestion fills the form in, conditions are kept, and a subscription is muted', async () => {
+    await page.goto(at('/settings/notifications'));
+    await page.getByRole('link', { name: 'A daily digest of new failures' }).click();
+    assert.equal(await page.getByLabel('Send', { exact: true }).inputValue(), 'digest');
+    assert.equal(await page.getByLabel('New failure', { exact: true }).isChecked(), true);
+    assert.equal((await getJson('/api/subscriptions')).items.length, 1, 'a suggestion alone turns nothing on');
+    await page.getByText('More conditions').click();
+    await page.getByLabel('Owners').fill('@team\n@other');
+    await page.getByLabel('Test tags').fill('smoke');
+    await page.getByLabel('Failed', { exact: true }).check();
+    await inspect('the form with all conditions');
+    await page.getByRole('button', { name: 'Create subscription' }).click();
+    const row = page.getByRole('row', { name: /New failure, Fixed failure is back/ });
+    await row.getByText('default branch, failed, tests of @team, tests of @other, tests with @smoke').waitFor();
+    const [, made] = (await getJson('/api/subscriptions')).items;
+    assert.deepEqual([made.filters.owners, made.filters.tags, made.filters.statuses], [['@team', '@other'], ['smoke'], ['failed']]);
+    await row.getByRole('link', { name: /^Edit/ }).click();
+    await page.getByLabel('Mute', { exact: true }).selectOption({ label: 'For 3 days' });
+    await page.getByRole('button', { name: 'Save subscription' }).click();
+    await page.getByText(/^muted, ends in/).waitFor();
+    await inspect('a muted subscription');
+  });
+
   test('a channel can be paused and deleted', async () => {
     await page.goto(at('/settings/notifications'));
     await page.getByRole('button', { name: 'Pause Our receiver' }).click();
@@ -271,5 +296,24 @@ describe('notifications', { concurrency: false, skip: !serviceUrl }, () => {
     await question.getByRole('button', { name: 'Delete channel' }).click();
     await page.getByText('No channels yet').waitFor();
     assert.deepEqual((await getJson('/api/subscriptions')).items, []);
+  });
+
+  test('a channel of Slack is written to by a bot, whose token is not shown again', async () => {
+    await page.getByLabel('Name', { exact: true }).fill('#releases');
+    await page.getByLabel('Connect by').selectOption('bot');
+    assert.equal(await page.getByLabel('Incoming webhook').isVisible(), false);
+    await page.getByLabel('Channel ID').fill('#releases');
+    await page.getByLabel('Bot token', { exact: true }).fill('xoxb-1-2-not-a-real-token');
+    await inspect('the form of a bot');
+    await page.getByRole('button', { name: 'Create channel' }).click();
+    await page.getByText(/must be the id of a channel of Slack/).waitFor();
+    await page.getByLabel('Channel ID').fill('C0123456789');
+    await page.getByRole('button', { name: 'Create channel' }).click();
+    await page.getByRole('link', { name: '#releases' }).click();
+    await page.getByLabel('New bot token', { exact: true }).waitFor();
+    await inspect('a channel of a bot');
+    const [channel] = (await getJson('/api/channels')).items;
+    assert.deepEqual([channel.type, channel.target], ['slack', 'channel C0123456789']);
+    assert.doesNotMatch(await page.content(), /not-a-real-token/);
   });
 });

@@ -20,9 +20,9 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 const snapshots = path.join(here, '../../shared/integrations/src/chat/snapshots');
 let folder;
 
-/** The JSON that a chat gets. */
-async function messageTo(chat) {
-  const name = `callboard_integrations__chat__${chat}__tests__texts_are_no_markup.snap`;
+/** The JSON that a chat gets, by the name of the test that makes it. */
+async function messageTo(chat, test = 'texts_are_no_markup') {
+  const name = `callboard_integrations__chat__${chat}__tests__${test}.snap`;
   const snapshot = await readFile(path.join(snapshots, name), 'utf8');
   return JSON.parse(snapshot.slice(snapshot.indexOf('\n---\n') + 5));
 }
@@ -46,6 +46,17 @@ after(() => rm(folder, { recursive: true, force: true }));
 test('Slack accepts the blocks', async () => {
   const { blocks } = await messageTo('slack');
   await compiles('slack', "import type { AnyBlock } from '@slack/types';", 'AnyBlock[]', blocks);
+});
+
+test('Slack accepts the message of a bot', async () => {
+  const type = 'ChatPostMessageArguments';
+  const message = await messageTo('slack', 'a_bot_says_the_same');
+  await compiles('bot', `import type { ${type} } from '@slack/web-api';`, type, message);
+  // What comes from tests stands where Slack reads no markup: in plain text, and in elements of rich text.
+  const texts = JSON.stringify(message.blocks).match(/"type":"(mrkdwn|user|usergroup|broadcast|channel)"/g);
+  assert.equal(texts, null);
+  const links = [...JSON.stringify(message).matchAll(/"url":"([^"]*)"/g)].map(([, url]) => url);
+  assert.ok(links.length >= 3 && links.every((url) => url.startsWith('https://callboard.example.com/')), links.join('\n'));
 });
 
 test('Discord accepts the embed', async () => {

@@ -2,7 +2,7 @@
 
 use callboard_domain::notifications::ChannelKind;
 use callboard_integrations::{Failure, Notification, send};
-use callboard_query::notifications::{self, Outcome as Answer, SendNotification};
+use callboard_query::notifications::{self, ChannelConfig, Outcome as Answer, SendNotification};
 use callboard_query::storage_quota;
 use callboard_store::jobs::Payload;
 use serde::{Deserialize, Serialize};
@@ -26,10 +26,10 @@ pub(crate) async fn send_notification(
         retry_after_ms: None,
         is_final: true,
     };
-    let (address, secret) = match (begun.config, begun.user) {
-        (Some(config), _) => (config.address, config.secret),
+    let channel = match (begun.config, begun.user) {
+        (Some(config), _) => config,
         (None, Some(user)) => match notifications::confirmed_address(&background, user).await? {
-            Some(address) => (address, None),
+            Some(address) => ChannelConfig::of(address),
             None => {
                 let answer = final_failure("The account has no confirmed email address.");
                 notifications::finish(&background, begun.id, answer, ctx.now()).await?;
@@ -38,10 +38,11 @@ pub(crate) async fn send_notification(
         },
         (None, None) => return Ok(Outcome::Done),
     };
+    let address = channel.address.as_str();
     // The setting or the account may have changed since the channel was created.
     if begun.kind == ChannelKind::Email
-        && !config.mails_to(&address)
-        && !notifications::is_confirmed_address(&background, &address).await?
+        && !config.mails_to(address)
+        && !notifications::is_confirmed_address(&background, address).await?
     {
         let answer = final_failure(
             "The address is no longer a confirmed one of an account, and SERVICE_MAIL_ALLOW does not name it.",
@@ -50,15 +51,16 @@ pub(crate) async fn send_notification(
         return Ok(Outcome::Done);
     }
     let unsubscribe = match begun.kind {
-        ChannelKind::Email => Some(notifications::unsubscribe_token(secrets, begun.channel, &address)?),
+        ChannelKind::Email => Some(notifications::unsubscribe_token(secrets, begun.channel, address)?),
         // Needs no key to be set up, so there may be none.
-        ChannelKind::PersonalEmail => notifications::unsubscribe_token(secrets, begun.channel, &address).ok(),
+        ChannelKind::PersonalEmail => notifications::unsubscribe_token(secrets, begun.channel, address).ok(),
         _ => None,
     };
     let sent = Notification {
         kind: begun.kind,
-        address: &address,
-        secret: secret.as_deref(),
+        address,
+        secrets: &channel.signing_secrets(ctx.now()),
+        bot_token: channel.bot_token.as_deref(),
         unsubscribe: unsubscribe.as_deref(),
         delivery: begun.id.get(),
         event: begun.event.as_str(),

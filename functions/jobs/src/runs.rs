@@ -6,7 +6,7 @@ use callboard_ingest::{
     Checked, CompareBehind, CompareProject, Completion, FindHistories, JoinEvidence, JoinHistories,
     MoveExecutions, PoolTraces, Recompute, ReevaluateOutcomes, UnpackReport,
 };
-use callboard_query::{clusters, events, quarantine, slower};
+use callboard_query::{clusters, events, flakiness, quarantine, slower};
 use callboard_store::feed;
 use callboard_store::jobs::{self, Payload};
 use callboard_store::runs::tokens;
@@ -22,8 +22,10 @@ const GLOBAL_FEED_MS: i64 = 24 * 60 * 60 * 1000;
 /// A run has ended: its numbers are checked.
 pub(crate) async fn completion(ctx: JobContext, job: Completion) -> Result<Outcome<Completion>, JobError> {
     if check(&ctx, job.project, job.run).await? {
-        slower::judge_durations(&ctx.state().background(), job.project, job.run, ctx.now()).await?;
-        events::run_evaluated(&ctx.state().background(), job.project, job.run, ctx.now()).await?;
+        let background = ctx.state().background();
+        slower::judge_durations(&background, job.project, job.run, ctx.now()).await?;
+        flakiness::find_newly_flaky(&background, job.project, job.run, ctx.now()).await?;
+        events::run_evaluated(&background, job.project, job.run, false, ctx.now()).await?;
     }
     events::deliver(&ctx.state().background(), job.project, ctx.now()).await?;
     Ok(Outcome::Done)
@@ -32,7 +34,7 @@ pub(crate) async fn completion(ctx: JobContext, job: Completion) -> Result<Outco
 /// A run changed after its end: its numbers are checked.
 pub(crate) async fn recompute(ctx: JobContext, job: Recompute) -> Result<Outcome<Recompute>, JobError> {
     if check(&ctx, job.project, job.run).await? {
-        events::run_evaluated(&ctx.state().background(), job.project, job.run, ctx.now()).await?;
+        events::run_evaluated(&ctx.state().background(), job.project, job.run, true, ctx.now()).await?;
     }
     events::deliver(&ctx.state().background(), job.project, ctx.now()).await?;
     Ok(Outcome::Done)

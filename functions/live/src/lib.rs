@@ -31,6 +31,7 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::FinishRun, finish::finish_run)
         .on(RouteId::RunStream, stream::run_stream)
         .on(RouteId::GlobalStream, stream::global_stream)
+        .on(RouteId::NotificationStream, stream::notification_stream)
         .into_router()
 }
 
@@ -50,6 +51,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         finish::finish_run,
         stream::run_stream,
         stream::global_stream,
+        stream::notification_stream,
     ))]
     struct Document;
     Document::openapi()

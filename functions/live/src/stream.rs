@@ -125,6 +125,28 @@ pub(crate) async fn global_stream(
     Ok(answer(state, ctx, headers, Source::Global { caller, feed, bell: Bell::default() }, slot))
 }
 
+/// How many notifications of the caller are unread, as it changes.
+///
+/// Server-sent events; the data of each is `{type: "notifications", unread, newest}`. The first one says how many there
+/// are now. `GET /api/stream` says the same beside what happens to runs.
+#[utoipa::path(
+    get,
+    path = "/api/notifications/stream",
+    tag = "live",
+    responses((status = 200, content_type = "text/event-stream", body = String))
+)]
+pub(crate) async fn notification_stream(
+    State(state): State<AppState>,
+    site: Site,
+    caller: Caller,
+    address: Option<Extension<ClientAddress>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let ctx = state.context(&site);
+    let slot = state.open_stream(&caller, address.as_deref())?;
+    Ok(answer(state, ctx, headers, Source::Notifications { caller, bell: Bell::default() }, slot))
+}
+
 /// A reader is a person or key with access to the project, or the client of
 /// the run.
 async fn may_read(
@@ -164,11 +186,21 @@ impl Bell {
         }
         is_due
     }
+
+    /// What the reader is told when the number has changed.
+    async fn next(&mut self, ctx: &Context, caller: &Caller) -> Result<Option<Message>, QueryError> {
+        let Some(user) = caller.user_id().filter(|_| self.is_due()) else { return Ok(None) };
+        let now = notifications::unread(ctx, user, caller.scope()).await?;
+        let before = self.unread.replace(now);
+        // At first too: the page may be older than the stream, whichever way the number went.
+        Ok((before != Some(now)).then(|| Message::about_unread(now)))
+    }
 }
 
 enum Source {
     Run { run: RunId, feed: Box<RunFeed> },
     Global { caller: Caller, feed: GlobalFeed, bell: Bell },
+    Notifications { caller: Caller, bell: Bell },
 }
 
 /// A stream that is being read.
@@ -270,17 +302,11 @@ impl Reading {
             }
             Source::Global { caller, feed, bell } => {
                 let mut messages = feed.next(&self.ctx, caller.scope()).await?;
-                if let Some(user) = caller.user_id()
-                    && bell.is_due()
-                {
-                    let now = notifications::unread(&self.ctx, user, caller.scope()).await?;
-                    let before = bell.unread.replace(now);
-                    // At first too: the page may be older than the stream, whichever way the number went.
-                    if before != Some(now) {
-                        messages.push(Message::about_unread(now));
-                    }
-                }
+                messages.extend(bell.next(&self.ctx, caller).await?);
                 Ok(messages)
+            }
+            Source::Notifications { caller, bell } => {
+                Ok(bell.next(&self.ctx, caller).await?.into_iter().collect())
             }
         }
     }
@@ -294,6 +320,9 @@ impl Reading {
             }
             Source::Global { caller, .. } => {
                 *caller = Caller::again(&self.state, RouteId::GlobalStream, &self.headers).await?;
+            }
+            Source::Notifications { caller, .. } => {
+                *caller = Caller::again(&self.state, RouteId::NotificationStream, &self.headers).await?;
             }
         }
         Ok(())

@@ -59,8 +59,14 @@ pub(crate) struct ChannelBody {
 pub(crate) struct ChannelConfigBody {
     /// Address that a webhook is sent to.
     url: Option<String>,
-    /// Secret that signs what a webhook gets, up to 200 characters; null sends it unsigned.
+    /// Secret that signs what a webhook gets, up to 200 characters; null sends it unsigned. The secret before it signs as
+    /// well for 24 hours.
     secret: Option<String>,
+    /// Token of a bot that writes to a channel of Slack, with the scope `chat:write`; instead of a webhook.
+    bot_token: Option<String>,
+    /// Id of that channel of Slack.
+    #[schema(example = "C0123456789")]
+    channel: Option<String>,
     /// Address of an incoming webhook of Slack, Teams or Discord; it begins with https.
     webhook_url: Option<String>,
     /// Address that mail is sent to: a confirmed one of an account, or one that `SERVICE_MAIL_ALLOW` names.
@@ -76,33 +82,73 @@ fn address_field(kind: ChannelKind) -> &'static str {
     }
 }
 
-/// Address and secret out of the configuration of a channel. Only webhooks have a secret.
+/// What the configuration of a channel says.
+#[derive(Default)]
+struct ConfigEdit {
+    address: Option<String>,
+    /// Of webhooks.
+    secret: Change<String>,
+    /// Of Slack.
+    bot_token: Change<String>,
+}
+
+/// Reads the configuration of a channel. Only webhooks have a secret, and only Slack has a bot.
 async fn config(
     state: &AppState,
     ctx: &Context,
     caller: &Caller,
     fields: &Fields,
     kind: ChannelKind,
-) -> Result<(Option<String>, Change<String>), ApiError> {
+) -> Result<ConfigEdit, ApiError> {
     let Some(config) = fields.object("config")?.into_value().filter(|_| !kind.is_personal()) else {
-        return Ok((None, Change::Keep));
+        return Ok(ConfigEdit::default());
     };
     let secret = config.line("secret", MAX_SECRET_CHARS)?;
     if kind != ChannelKind::Webhook && secret.value().is_some() {
         let text = format!("A channel of type {} has no secret; leave config.secret out.", kind.as_str());
         return Err(ApiError::invalid_field("secret", text));
     }
-    let address = if kind == ChannelKind::Email {
+    let bot_token = config
+        .change("botToken", BOT_TOKEN, |value| value.as_str().filter(is_bot_token).map(str::to_owned))?;
+    let channel = config
+        .change("channel", SLACK_CHANNEL, |value| value.as_str().filter(is_slack_channel).map(str::to_owned))?
+        .into_value();
+    if kind != ChannelKind::Slack && (bot_token.value().is_some() || channel.is_some()) {
+        let text = format!("A channel of type {} has no bot; leave config.botToken out.", kind.as_str());
+        return Err(ApiError::invalid_field("botToken", text));
+    }
+    if kind == ChannelKind::Email {
         let address = config.text("address")?.into_value();
         if let Some(address) = &address {
             require_allowed(state, ctx, caller, address).await?;
         }
-        address
-    } else {
-        let url = config.address("url", kind.is_chat())?.into_value();
-        config.address("webhookUrl", true)?.into_value().or(url)
-    };
-    Ok((address, secret))
+        return Ok(ConfigEdit { address, secret, bot_token });
+    }
+    let url = config.address("url", kind.is_chat())?.into_value();
+    let url = config.address("webhookUrl", true)?.into_value().or(url);
+    Ok(match (channel, url) {
+        (Some(_), Some(_)) => {
+            let text = "A channel of Slack has a webhook or a bot; send webhookUrl, or botToken and channel.";
+            return Err(ApiError::invalid_field("channel", text.to_owned()));
+        }
+        // A webhook needs no bot any more.
+        (None, Some(url)) => ConfigEdit { address: Some(url), secret, bot_token: Change::Clear },
+        (channel, None) => ConfigEdit { address: channel, secret, bot_token },
+    })
+}
+
+const BOT_TOKEN: &str = "a bot token of Slack, which begins with xoxb-";
+const SLACK_CHANNEL: &str = "the id of a channel of Slack, such as C0123456789";
+
+fn is_bot_token(text: &&str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.starts_with("xox") && text.len() <= MAX_SECRET_CHARS && text.chars().all(is_part)
+}
+
+fn is_slack_channel(text: &&str) -> bool {
+    text.starts_with(['C', 'D', 'G'])
+        && (2..=30).contains(&text.len())
+        && text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
 }
 
 /// Fails unless notifications may be mailed to an address. Only administrators may choose addresses of other accounts.
@@ -184,12 +230,13 @@ pub(crate) struct ChannelWritten {
 /// Creates a channel. Of the types that people have once, the present one is returned.
 ///
 /// # Errors
-/// 400 `missing_field`, `invalid_field`, `address_not_allowed`; 403 `insufficient_role`; 503
+/// 400 `missing_field`, `invalid_field`, `address_not_allowed`; 403 `insufficient_role`; 413 `too_many_items`; 503
 /// `secret_key_not_configured`, `smtp_not_configured`.
 #[utoipa::path(post, path = "/api/channels", tag = "settings", operation_id = "create_channel", request_body = ChannelBody,
     responses(
         (status = 201, body = ChannelWritten),
         (status = 400, description = "`missing_field`, `invalid_field`, `address_not_allowed`"),
+        (status = 413, description = "`too_many_items`: 20 of a person, 100 of the instance"),
         (status = 503, description = "`secret_key_not_configured`: SERVICE_SECRET_KEY is not set; `smtp_not_configured`")
     ))]
 pub(crate) async fn create(
@@ -212,10 +259,16 @@ pub(crate) async fn create(
     if kind == ChannelKind::PersonalEmail {
         require_own_address(&state, &ctx, &caller).await?;
     }
-    let (address, secret) = config(&state, &ctx, &caller, &fields, kind).await?;
+    let ConfigEdit { address, secret, bot_token } = config(&state, &ctx, &caller, &fields, kind).await?;
+    let (secret, bot_token) = (secret.into_value(), bot_token.into_value());
     let config = match (kind.is_personal(), address) {
         (true, _) => None,
-        (false, Some(address)) => Some(ChannelConfig { address, secret: secret.into_value() }),
+        (false, Some(address)) if kind == ChannelKind::Slack && is_slack_channel(&address.as_str()) => {
+            let token = bot_token.ok_or_else(|| missing("config.botToken"))?;
+            Some(ChannelConfig { bot_token: Some(token), ..ChannelConfig::of(address) })
+        }
+        (false, Some(address)) => Some(ChannelConfig { secret, ..ChannelConfig::of(address) }),
+        (false, None) if bot_token.is_some() => return Err(missing("config.channel")),
         (false, None) => return Err(missing(address_field(kind))),
     };
     let hourly_limit = fields.whole("hourlyLimit", HOURLY_LIMITS)?.into_value();
@@ -228,13 +281,13 @@ pub(crate) async fn create(
 /// Changes a channel.
 ///
 /// # Errors
-/// 400 `no_fields`, `invalid_field`, `address_not_allowed`; 404
+/// 400 `no_fields`, `missing_field`, `invalid_field`, `address_not_allowed`; 404
 /// `channel_not_found`; 503 `secret_key_not_configured`, `smtp_not_configured`.
 #[utoipa::path(patch, path = "/api/channels/{id}", tag = "settings", operation_id = "edit_channel",
     params(("id" = i64, Path, description = "Channel")), request_body = ChannelBody,
     responses(
         (status = 200, body = ChannelWritten),
-        (status = 400, description = "`no_fields`, `invalid_field`, `address_not_allowed`"),
+        (status = 400, description = "`no_fields`, `missing_field`, `invalid_field`, `address_not_allowed`"),
         (status = 404, description = "`channel_not_found`"),
         (status = 503, description = "`secret_key_not_configured`: SERVICE_SECRET_KEY is not set; `smtp_not_configured`")
     ))]
@@ -249,11 +302,12 @@ pub(crate) async fn edit(
     fields.require_any(&["name", "config", "paused", "hourlyLimit"])?;
     let ctx = state.context(&site);
     let kind = notifications::channel(&ctx, &caller, id).await?.kind;
-    let (address, secret) = config(&state, &ctx, &caller, &fields, kind).await?;
+    let ConfigEdit { address, secret, bot_token } = config(&state, &ctx, &caller, &fields, kind).await?;
     let wanted = ChannelEdit {
         name: fields.line("name", MAX_NAME_CHARS)?.into_value().map(|name| name.trim().to_owned()),
         address,
         secret,
+        bot_token,
         paused: fields.flag("paused")?,
         hourly_limit: fields.whole("hourlyLimit", HOURLY_LIMITS)?.into_value(),
     };

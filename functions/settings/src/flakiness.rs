@@ -8,13 +8,14 @@ use callboard_http::ApiError;
 use callboard_http::conditional::tagged_json;
 use callboard_http::extract::{Fields, Path};
 use callboard_query::flakiness::settings::{self as of_projects, ProjectFlakiness};
-use callboard_query::settings::{self, OfInstance};
+use callboard_query::settings::OfInstance;
 use http::HeaderMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::answer::{GroupHistory, Written, refused};
 use crate::desk::Desk;
+use crate::group;
 
 /// By what tests are judged. Absent keys stay as they are, null takes back
 /// what was set.
@@ -101,8 +102,7 @@ impl From<ProjectFlakiness> for ProjectFlakinessAnswer {
 #[utoipa::path(get, path = "/api/settings/flakiness", tag = "settings", operation_id = "instance_flakiness",
     responses((status = 200, body = FlakinessAnswer), (status = 304, description = "The client has this state")))]
 pub(crate) async fn of_instance(desk: Desk, headers: HeaderMap) -> Result<Response, ApiError> {
-    let found = settings::of_instance::<FlakinessOverrides>(&desk.ctx).await?;
-    tagged_json(&headers, &FlakinessAnswer::from(found))
+    group::get::<FlakinessOverrides, FlakinessAnswer>(&desk, &headers).await
 }
 
 /// Changes by what tests are judged. What is absent stays, null is the default.
@@ -119,11 +119,7 @@ pub(crate) async fn edit_instance(
     desk: Desk,
     fields: Fields,
 ) -> Result<Json<Written<FlakinessAnswer>>, ApiError> {
-    fields.require_any(&FLAKINESS_KEYS)?;
-    settings::edit_instance::<FlakinessOverrides>(&desk.ctx, desk.acting(), fields.as_map())
-        .await?
-        .map_err(refused)?;
-    Ok(Written::answer(settings::of_instance::<FlakinessOverrides>(&desk.ctx).await?))
+    group::edit::<FlakinessOverrides, FlakinessAnswer>(&desk, &fields, &FLAKINESS_KEYS).await
 }
 
 /// By what the tests of a project are judged.

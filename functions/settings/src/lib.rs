@@ -11,6 +11,7 @@ mod channels;
 mod deletions;
 mod desk;
 mod flakiness;
+mod group;
 mod links;
 mod markers;
 mod model;

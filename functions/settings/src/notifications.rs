@@ -91,7 +91,10 @@ pub(crate) async fn read_all(
     let up_to = fields.whole("upTo", 0..=MAX_ID)?.into_value();
     let up_to = DeliveryId(up_to.ok_or_else(|| ApiError::missing_fields(&["upTo"]))?);
     let count = match caller.user_id() {
-        Some(user) => notifications::mark_read_up_to(&state.context(&site), user, up_to, state.now()).await?,
+        Some(user) => {
+            let ctx = state.context(&site);
+            notifications::mark_read_up_to(&ctx, user, caller.scope(), up_to, state.now()).await?
+        }
         None => 0,
     };
     Ok(Json(NotificationsRead { success: true, count }))
@@ -112,6 +115,6 @@ pub(crate) async fn read(
 ) -> Result<Json<Done>, ApiError> {
     // Without an account there is no notification of this id either.
     let user = caller.user_id().unwrap_or(callboard_domain::ids::UserId(0));
-    notifications::mark_read(&state.context(&site), user, id, state.now()).await?;
+    notifications::mark_read(&state.context(&site), user, caller.scope(), id, state.now()).await?;
     Ok(Done::answer())
 }

@@ -7,7 +7,7 @@ use callboard_domain::storage_quota::{QUOTA_KEYS, StorageQuota};
 use callboard_http::ApiError;
 use callboard_http::conditional::tagged_json;
 use callboard_http::extract::{Fields, Path};
-use callboard_query::settings::{self, OfInstance};
+use callboard_query::settings::OfInstance;
 use callboard_query::storage_quota;
 use http::HeaderMap;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use crate::answer::{GroupHistory, Written, refused};
 use crate::desk::Desk;
+use crate::group;
 
 /// A storage quota. It refuses and deletes nothing; subscribers of `storage.quota` are notified at 80, 95 and 100%.
 #[derive(Debug, ToSchema)]
@@ -61,8 +62,7 @@ impl From<StorageQuota> for ProjectQuotaAnswer {
 #[utoipa::path(get, path = "/api/settings/storage-quota", tag = "settings", operation_id = "instance_storage_quota",
     responses((status = 200, body = QuotaAnswer), (status = 304, description = "The client has this state")))]
 pub(crate) async fn of_instance(desk: Desk, headers: HeaderMap) -> Result<Response, ApiError> {
-    let found = settings::of_instance::<StorageQuota>(&desk.ctx).await?;
-    tagged_json(&headers, &QuotaAnswer::from(found))
+    group::get::<StorageQuota, QuotaAnswer>(&desk, &headers).await
 }
 
 /// Changes the storage quota of the instance.
@@ -79,11 +79,7 @@ pub(crate) async fn edit_instance(
     desk: Desk,
     fields: Fields,
 ) -> Result<Json<Written<QuotaAnswer>>, ApiError> {
-    fields.require_any(&QUOTA_KEYS)?;
-    settings::edit_instance::<StorageQuota>(&desk.ctx, desk.acting(), fields.as_map())
-        .await?
-        .map_err(refused)?;
-    Ok(Written::answer(settings::of_instance::<StorageQuota>(&desk.ctx).await?))
+    group::edit::<StorageQuota, QuotaAnswer>(&desk, &fields, &QUOTA_KEYS).await
 }
 
 /// The storage quota of a project.

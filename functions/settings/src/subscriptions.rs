@@ -38,10 +38,10 @@ pub(crate) struct SubscriptionBody {
     cluster_id: Option<i64>,
     /// Some of `run.finished`, `run.failed`, `run.failed.default_branch` (a branch went red), `run.recovered`,
     /// `shard.missing`, `cluster.new`, `cluster.regressed`, `cluster.verified`, `quarantine.released`, `test.failed` and
-    /// `test.fixed` (of one test case), `perf.regression`, `evidence.dropped`, `diagnosis.completed` and
+    /// `test.fixed` (of one test case), `test.flaky`, `perf.regression`, `evidence.dropped`, `diagnosis.completed` and
     /// `storage.quota`. Without a channel they can be left out.
     events: Option<Vec<String>>,
-    /// Branches and environments.
+    /// Branches, environments, and more that it is limited to.
     filters: Option<FiltersBody>,
     /// `realtime` for each message immediately, `digest` for one message a day or a week.
     mode: Option<String>,
@@ -73,7 +73,7 @@ pub(crate) struct QuietHoursBody {
     to: String,
 }
 
-/// Which branches and environments a subscription is about.
+/// What a subscription is about besides its events.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the body, which is read field by field")]
@@ -84,6 +84,23 @@ pub(crate) struct FiltersBody {
     environments: Option<Vec<String>>,
     /// Only the default branch of each project.
     default_branch_only: Option<bool>,
+    /// Only runs that ended as one of `passed`, `failed`, `timedout`, `interrupted` and `cancelled`; empty or null for all.
+    statuses: Option<Vec<String>>,
+    /// Only what is about tests of one of these owners; empty or null for all. Of a run these are its tests that failed,
+    /// were flaky or pass again.
+    owners: Option<Vec<String>>,
+    /// Only what is about tests with one of these tags; empty or null for all.
+    tags: Option<Vec<String>>,
+    /// Whether it is also about runs that began more than 24 hours before they were stored, such as imported ones.
+    include_backfilled: Option<bool>,
+    /// Only runs with new failures.
+    only_new: Option<bool>,
+    /// Least flaky score, 0 to 100, of tests in `test.flaky`; null for any.
+    #[schema(example = 95, minimum = 0, maximum = 100)]
+    flakiness_threshold: Option<i64>,
+    /// Least share by which tests became slower in `perf.regression`, such as 0.5 for half as long again; null for any.
+    #[schema(example = 0.5, minimum = 0, maximum = 100)]
+    perf_regression_rate: Option<f64>,
 }
 
 fn edit_of(fields: &Fields) -> Result<SubscriptionEdit, ApiError> {
@@ -98,10 +115,10 @@ fn edit_of(fields: &Fields) -> Result<SubscriptionEdit, ApiError> {
         None => Ok(Change::Keep),
     };
     let (branches, environments) = (list("branches")?, list("environments")?);
-    let default_branch_only = match &filters {
-        Some(filters) => filters.flag("defaultBranchOnly")?,
-        None => None,
-    };
+    let statuses = list("statuses")?;
+    require_statuses(statuses.value())?;
+    let flag = |name: &str| filters.as_ref().map_or(Ok(None), |filters| filters.flag(name));
+    let default_branch_only = flag("defaultBranchOnly")?;
     Ok(SubscriptionEdit {
         channel: fields.id::<ChannelId>("channelId")?.into_value(),
         project: fields.id("projectId")?,
@@ -111,6 +128,19 @@ fn edit_of(fields: &Fields) -> Result<SubscriptionEdit, ApiError> {
         branches,
         environments,
         default_branch_only,
+        statuses,
+        owners: list("owners")?,
+        tags: list("tags")?,
+        includes_backfilled: flag("includeBackfilled")?,
+        only_new: flag("onlyNew")?,
+        least_flaky_score: match &filters {
+            Some(filters) => filters.whole("flakinessThreshold", 0..=100)?,
+            None => Change::Keep,
+        },
+        least_slower_permille: match &filters {
+            Some(filters) => filters.change("perfRegressionRate", RATE, permille)?,
+            None => Change::Keep,
+        },
         is_digest,
         digest_at: fields.change("digestAt", TIME, read_time)?.into_value(),
         digest_day: fields
@@ -124,6 +154,29 @@ fn edit_of(fields: &Fields) -> Result<SubscriptionEdit, ApiError> {
         muted_until: fields.moment("mutedUntil")?,
         active: fields.flag("active")?,
     })
+}
+
+/// Statuses of runs that are over.
+const STATUSES: [&str; 5] = ["passed", "failed", "timedout", "interrupted", "cancelled"];
+
+fn require_statuses(words: Option<&Vec<String>>) -> Result<(), ApiError> {
+    match words.into_iter().flatten().find(|word| !STATUSES.contains(&word.as_str())) {
+        None => Ok(()),
+        Some(unknown) => {
+            let expected = STATUSES.join(", ");
+            let text = format!("statuses must name some of {expected}; got {unknown:?}.");
+            Err(ApiError::invalid_field("statuses", text))
+        }
+    }
+}
+
+const RATE: &str = "a share from 0 to 100, such as 0.5";
+
+fn permille(value: &Value) -> Option<i64> {
+    let share = value.as_f64().filter(|share| (0.0..=100.0).contains(share))?;
+    #[expect(clippy::cast_possible_truncation, reason = "it is at most 100,000")]
+    let permille = (share * 1_000.0).round() as i64;
+    Some(permille)
 }
 
 const TIME: &str = "a time of day from 00:00 to 23:59";
@@ -217,13 +270,14 @@ pub(crate) struct SubscriptionWritten {
 ///
 /// # Errors
 /// 400 `missing_field`, `no_fields`, `invalid_field`; 403 `insufficient_role`, `project_access_denied`; 404
-/// `channel_not_found`, `project_not_found`, `test_case_not_found`, `cluster_not_found`.
+/// `channel_not_found`, `project_not_found`, `test_case_not_found`, `cluster_not_found`; 413 `too_many_items`.
 #[utoipa::path(post, path = "/api/subscriptions", tag = "settings", operation_id = "create_subscription",
     request_body = SubscriptionBody,
     responses(
         (status = 201, body = SubscriptionWritten),
         (status = 400, description = "`missing_field`, `invalid_field`"),
-        (status = 404, description = "`channel_not_found`, `project_not_found`")
+        (status = 404, description = "`channel_not_found`, `project_not_found`"),
+        (status = 413, description = "`too_many_items`: 200 of a person, 500 of the instance")
     ))]
 pub(crate) async fn create(
     State(state): State<AppState>,

@@ -4,15 +4,15 @@ use axum::Json;
 use axum::response::Response;
 use callboard_domain::timeouts::{TIMEOUT_KEYS, TimeoutOverrides, TimeoutRules};
 use callboard_http::ApiError;
-use callboard_http::conditional::tagged_json;
 use callboard_http::extract::Fields;
-use callboard_query::settings::{self, OfInstance};
+use callboard_query::settings::OfInstance;
 use http::HeaderMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::answer::{GroupHistory, Written, refused};
+use crate::answer::{GroupHistory, Written};
 use crate::desk::Desk;
+use crate::group;
 
 /// By what timeouts are judged. Absent keys stay as they are, null takes back
 /// what was set.
@@ -69,8 +69,7 @@ impl From<OfInstance<TimeoutOverrides>> for TimeoutsAnswer {
 #[utoipa::path(get, path = "/api/settings/timeout-hygiene", tag = "settings", operation_id = "timeout_settings",
     responses((status = 200, body = TimeoutsAnswer), (status = 304, description = "The client has this state")))]
 pub(crate) async fn get(desk: Desk, headers: HeaderMap) -> Result<Response, ApiError> {
-    let found = settings::of_instance::<TimeoutOverrides>(&desk.ctx).await?;
-    tagged_json(&headers, &TimeoutsAnswer::from(found))
+    group::get::<TimeoutOverrides, TimeoutsAnswer>(&desk, &headers).await
 }
 
 /// Changes by what timeouts are judged; lists follow immediately. What is absent
@@ -85,9 +84,5 @@ pub(crate) async fn get(desk: Desk, headers: HeaderMap) -> Result<Response, ApiE
         (status = 400, description = "`no_fields`, `invalid_field`")
     ))]
 pub(crate) async fn edit(desk: Desk, fields: Fields) -> Result<Json<Written<TimeoutsAnswer>>, ApiError> {
-    fields.require_any(&TIMEOUT_KEYS)?;
-    settings::edit_instance::<TimeoutOverrides>(&desk.ctx, desk.acting(), fields.as_map())
-        .await?
-        .map_err(refused)?;
-    Ok(Written::answer(settings::of_instance::<TimeoutOverrides>(&desk.ctx).await?))
+    group::edit::<TimeoutOverrides, TimeoutsAnswer>(&desk, &fields, &TIMEOUT_KEYS).await
 }

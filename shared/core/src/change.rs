@@ -34,6 +34,16 @@ impl<T> Change<T> {
         }
     }
 
+    /// The same change of another value.
+    #[must_use]
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Change<U> {
+        match self {
+            Self::Keep => Change::Keep,
+            Self::Clear => Change::Clear,
+            Self::Set(value) => Change::Set(convert(value)),
+        }
+    }
+
     /// Whether nothing is said about the field.
     #[must_use]
     pub const fn is_keep(&self) -> bool {

@@ -35,6 +35,9 @@ pub enum DomainEvent {
     RunEvaluated {
         /// Run.
         run: RunId,
+        /// Whether it was evaluated before, and did not end since.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
     },
     /// A finished run changed: a late shard, a re-run, or a correction.
     #[serde(rename = "run.revised")]
@@ -106,6 +109,16 @@ pub enum DomainEvent {
         /// Median of its passes since, ms.
         after_ms: i64,
     },
+    /// A test became flaky.
+    #[serde(rename = "test.flaky")]
+    TestFlaky {
+        /// Test case.
+        test_case: TestCaseId,
+        /// The run that completed the proof.
+        run: RunId,
+        /// Its flaky score since, 0 to 100.
+        score: i64,
+    },
     /// A part of what a run sent was not stored.
     #[serde(rename = "evidence.dropped")]
     EvidenceDropped {
@@ -145,5 +158,9 @@ mod tests {
         let json = serde_json::to_string(&event).unwrap();
         assert_eq!(json, r#"{"event":"cluster.new","cluster":3,"run":55}"#);
         assert_eq!(serde_json::from_str::<DomainEvent>(&json).unwrap(), event);
+        let earlier = r#"{"event":"run.evaluated","run":55}"#;
+        let event = DomainEvent::RunEvaluated { run: RunId(55), again: false };
+        assert_eq!(serde_json::from_str::<DomainEvent>(earlier).unwrap(), event);
+        assert_eq!(serde_json::to_string(&event).unwrap(), earlier);
     }
 }

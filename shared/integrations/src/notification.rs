@@ -3,9 +3,9 @@
 use callboard_domain::notifications::{ChannelKind, Message};
 use callboard_domain::time::Timestamp;
 use callboard_platform::config::Config;
-use callboard_platform::egress::{EgressError, UserUrl};
+use callboard_platform::egress::{EgressError, FixedHost, UserUrl};
 use callboard_platform::mail::{self, MailError};
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -23,10 +23,12 @@ const MAX_SHOWN_CHARS: usize = 200;
 pub struct Notification<'a> {
     /// Kind of channel.
     pub kind: ChannelKind,
-    /// Address of the channel: a URL, or a mail address.
+    /// Address of the channel: a URL, a mail address, or the id of a channel of Slack that a bot writes to.
     pub address: &'a str,
-    /// Secret that signs the request; webhooks only.
-    pub secret: Option<&'a str>,
+    /// Secrets that sign the request, the newest first; webhooks only.
+    pub secrets: &'a [&'a str],
+    /// Token of a bot; Slack only.
+    pub bot_token: Option<&'a str>,
     /// Token that ends the mails of this channel; mail only.
     pub unsubscribe: Option<&'a str>,
     /// Id of the delivery, the same at every attempt.
@@ -57,6 +59,9 @@ pub struct Failure {
 /// # Errors
 /// [`Failure`], with a sentence that never contains the address.
 pub async fn send(config: &Config, sent: &Notification<'_>, now: Timestamp) -> Result<Option<u16>, Failure> {
+    if let (ChannelKind::Slack, Some(token)) = (sent.kind, sent.bot_token) {
+        return post_as_bot(config, sent, token).await.map(Some);
+    }
     let body = match sent.kind {
         ChannelKind::Email | ChannelKind::PersonalEmail => {
             return send_mail(config, sent, now).await.map(|()| None);
@@ -102,11 +107,7 @@ async fn post(
     if answer.status.is_success() {
         return Ok(status);
     }
-    let said: String = String::from_utf8_lossy(&answer.body)
-        .chars()
-        .filter(|char| !char.is_control())
-        .take(MAX_SHOWN_CHARS)
-        .collect();
+    let said = shown(&answer.body);
     let reason = if answer.status.is_redirection() {
         format!("The recipient answered {} and names another address; enter that one.", answer.status)
     } else if said.trim().is_empty() {
@@ -114,15 +115,60 @@ async fn post(
     } else {
         format!("The recipient answered {}: {}", answer.status, said.trim())
     };
-    let seconds = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<i64>().ok());
-    let may_pass = answer.status.is_server_error()
-        || matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
     Err(Failure {
         status: Some(status),
         reason,
-        retry_after_ms: seconds.map(|seconds| seconds.saturating_mul(1_000)),
-        is_final: !may_pass,
+        retry_after_ms: retry_after_ms(&answer.headers),
+        is_final: !may_pass(answer.status),
     })
+}
+
+/// Writes to a channel of Slack as a bot. The host is one of the environment; its answer has the status 200 also where
+/// it refuses.
+async fn post_as_bot(config: &Config, sent: &Notification<'_>, token: &str) -> Result<u16, Failure> {
+    let answer = bot_request(config, sent, token).await.map_err(|error| unreachable(&error))?;
+    let status = answer.status().as_u16();
+    let retry_after_ms = retry_after_ms(answer.headers());
+    let refused = match slack::answer(answer.body()) {
+        slack::Answer::Taken if answer.status().is_success() => return Ok(status),
+        slack::Answer::Refused(refused) => refused,
+        slack::Answer::Taken | slack::Answer::Unknown => slack::Refusal {
+            reason: format!("Slack answered {}.", answer.status()),
+            may_pass: may_pass(answer.status()),
+        },
+    };
+    let is_limited = answer.status() == StatusCode::TOO_MANY_REQUESTS;
+    let is_final = !refused.may_pass && !is_limited;
+    Err(Failure { status: Some(status), reason: refused.reason, retry_after_ms, is_final })
+}
+
+async fn bot_request(
+    config: &Config,
+    sent: &Notification<'_>,
+    token: &str,
+) -> Result<http::Response<Vec<u8>>, EgressError> {
+    let mut authorization = HeaderValue::from_str(&format!("Bearer {token}")).map_err(http::Error::from)?;
+    authorization.set_sensitive(true);
+    let request = http::Request::post(format!("{}/chat.postMessage", config.slack_api_url))
+        .header(AUTHORIZATION, authorization)
+        .header(CONTENT_TYPE, "application/json; charset=utf-8")
+        .body(slack::bot_body(sent.address, sent.message).to_string().into_bytes())?;
+    FixedHost::new()?.send(request).await
+}
+
+/// The beginning of an answer, as the log may show it.
+fn shown(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).chars().filter(|char| !char.is_control()).take(MAX_SHOWN_CHARS).collect()
+}
+
+fn retry_after_ms(headers: &HeaderMap) -> Option<i64> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse::<i64>().ok()?;
+    Some(seconds.saturating_mul(1_000))
+}
+
+/// Whether another attempt may succeed.
+fn may_pass(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
 }
 
 fn headers(sent: &Notification<'_>, body: &[u8], now: Timestamp) -> HeaderMap {
@@ -133,8 +179,8 @@ fn headers(sent: &Notification<'_>, body: &[u8], now: Timestamp) -> HeaderMap {
             headers.insert(EVENT, event);
         }
         headers.insert(DELIVERY, sent.delivery.into());
-        if let Some(secret) = sent.secret
-            && let Ok(mut value) = HeaderValue::from_str(&signature(secret, now.millis() / 1_000, body))
+        if !sent.secrets.is_empty()
+            && let Ok(mut value) = HeaderValue::from_str(&signature(sent.secrets, now.millis() / 1_000, body))
         {
             value.set_sensitive(true);
             headers.insert(SIGNATURE, value);

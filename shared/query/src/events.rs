@@ -93,17 +93,23 @@ pub(crate) async fn emit(
     Ok(())
 }
 
-/// Emits that a run is checked and compared, for the first time or again. A run that goes on is not.
+/// Emits that a run is checked and compared, after it ended or `again`. A run that goes on is not.
 ///
 /// # Errors
 /// [`QueryError::Store`].
-pub async fn run_evaluated(ctx: &Context, project: ProjectId, run: RunId, now: Timestamp) -> Result<()> {
+pub async fn run_evaluated(
+    ctx: &Context,
+    project: ProjectId,
+    run: RunId,
+    again: bool,
+    now: Timestamp,
+) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
     let row = runs::get(&mut session, project, run).await?;
     if row.is_none_or(|row| !row.status.is_final()) {
         return Ok(());
     }
-    outbox::append(&mut session, project, &[DomainEvent::RunEvaluated { run }], now).await?;
+    outbox::append(&mut session, project, &[DomainEvent::RunEvaluated { run, again }], now).await?;
     Ok(session.commit().await?)
 }
 

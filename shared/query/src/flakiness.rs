@@ -5,6 +5,7 @@ mod counting;
 pub(crate) mod exact;
 mod judging;
 pub mod settings;
+mod turning;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -37,6 +38,7 @@ pub use classification::classify;
 pub use counting::counts;
 pub(crate) use counting::counts_in;
 pub use judging::judge_run;
+pub use turning::find_newly_flaky;
 
 /// Runs that a default branch needs, so that it speaks for the project.
 const ENOUGH_RUNS: i64 = 20;

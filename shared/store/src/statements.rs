@@ -61,6 +61,7 @@ const MODULES: &[&[&Statement]] = &[
     crate::migrate::STATEMENTS,
     crate::model_usage::STATEMENTS,
     crate::notifications::channels::STATEMENTS,
+    crate::notifications::concerned::STATEMENTS,
     crate::notifications::deliveries::STATEMENTS,
     crate::notifications::held::STATEMENTS,
     crate::notifications::inbox::STATEMENTS,

@@ -41,6 +41,7 @@ mod mcp;
 mod memory;
 mod network;
 mod notification_corrections;
+mod notification_delivery;
 mod notification_schedules;
 mod notification_settings;
 mod notifications;

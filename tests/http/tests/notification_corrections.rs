@@ -12,7 +12,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::builders::attempt;
+use crate::builders::{attempt, with};
 use crate::comparison::submit;
 use crate::live::{Feeder, context, start};
 use crate::notifications::{KEY, Recipient, recent};
@@ -23,6 +23,8 @@ use crate::rows::settled;
 enum Step {
     /// A new full run on main.
     Run(Outcome),
+    /// A new full run on main, one test in each of two shards.
+    Sharded(Outcome),
     /// The newest run is repeated, as a CI job is.
     Rerun(Outcome),
     /// The same finish arrives again.
@@ -55,6 +57,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         3 => outcome().prop_map(Step::Run),
+        2 => outcome().prop_map(Step::Sharded),
         3 => outcome().prop_map(Step::Rerun),
         1 => Just(Step::FinishAgain),
         1 => Just(Step::Crash),
@@ -188,6 +191,27 @@ impl Scene {
         (feeder, Shown { status, failed })
     }
 
+    /// Feeds a run in two shards; answers how it is shown when both have finished.
+    async fn feed_shards(&self, run: u32, outcome: Outcome) -> Shown {
+        let mut shards = Vec::new();
+        for (index, title, passes) in [(1, "pays", outcome.pays), (2, "ships", outcome.ships)] {
+            let mut job = self.job(run, 1);
+            job["metadata"]["ci"]["jobUrl"] = json!(format!("https://ci.example/jobs/{run}/shard-{index}"));
+            let shard = with(job, json!({ "shardIndex": index, "shardTotal": 2 }));
+            let word = if passes { "passed" } else { "failed" };
+            shards.push((start(self.client(), shard).await, title, word));
+        }
+        for (feeder, title, word) in &shards {
+            feeder.results(vec![attempt(title, word, 0)]).await;
+            feeder.finish(word).await;
+            settled(&self.service).await;
+        }
+        assert_eq!(shards[0].0.run, shards[1].0.run, "shards are one run");
+        let shown = shards[0].0.shown().await;
+        let status = shown["status"].as_str().expect("a status").to_owned();
+        Shown { status, failed: shown["failedTests"].as_i64().expect("a number") }
+    }
+
     async fn deliveries(&self) -> Vec<Value> {
         let path = format!("/api/channels/{}/deliveries?limit=100", self.mail_channel);
         self.client().json(&path).await.expect("a log")["items"].as_array().expect("a list").clone()
@@ -216,6 +240,12 @@ impl Scene {
                 self.runs += 1;
                 let (feeder, shown) = self.feed(self.runs, 1, outcome).await;
                 self.newest = Some((feeder, 1, outcome));
+                expected.run(shown)
+            }
+            Step::Sharded(outcome) => {
+                self.runs += 1;
+                let shown = self.feed_shards(self.runs, outcome).await;
+                self.newest = None;
                 expected.run(shown)
             }
             Step::Rerun(outcome) => {

@@ -190,12 +190,12 @@ async fn a_quota(backend: Backend) {
         levels,
         [
             nothing(),
-            vec!["shop: 80% of the storage quota are used".to_owned()],
+            vec!["shop: 80% of the storage quota is used".to_owned()],
             nothing(),
-            vec!["shop: 95% of the storage quota are used".to_owned()],
+            vec!["shop: 95% of the storage quota is used".to_owned()],
             nothing(),
             vec!["shop: the storage quota is used up".to_owned()],
-            vec!["Callboard: 80% of the storage quota are used".to_owned()],
+            vec!["Callboard: 80% of the storage quota is used".to_owned()],
         ]
     );
     // Nothing is refused.

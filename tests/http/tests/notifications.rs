@@ -34,6 +34,14 @@ impl Received {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("JSON")
     }
+
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.body
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).expect("a header").to_str().expect("text")
+    }
 }
 
 /// Somebody else's server; it answers with the status it was last given.
@@ -164,6 +172,11 @@ async fn a_branch_that_turns_is_told_once(backend: Backend) {
     assert_eq!(payload["headline"], format!("shop: main is red since run {red}"));
     assert_eq!(payload["facts"][0], "1 failed, 1 passed");
     assert!(payload["url"].as_str().expect("an address").ends_with(&format!("/test-runs/{red}")));
+    assert_eq!(payload["facts"][1], "1 new failure");
+    let failure = &payload["failures"][0];
+    assert_eq!(failure["title"], "Shop › pays");
+    assert!(failure["cause"].as_str().is_some_and(|cause| cause.contains("went wrong")), "{failure}");
+    assert!(failure["url"].as_str().is_some_and(|url| url.contains("/test-run-cases/")), "{failure}");
     let signature = headers["x-service-signature"].to_str().expect("a signature");
     let (time, signed) =
         signature.strip_prefix("t=").and_then(|rest| rest.split_once(",v1=")).expect("its form");

@@ -23,6 +23,7 @@ pub mod process;
 pub mod provider;
 pub mod s3;
 pub mod service;
+pub mod slack;
 mod smtp;
 
 pub use accounts::for_each_secured_service;
@@ -36,6 +37,7 @@ pub use process::{Process, Runner};
 pub use provider::Provider;
 pub use s3::{BucketFault, ObjectRead, S3Server};
 pub use service::{Service, for_each_service};
+pub use slack::SlackServer;
 pub use smtp::{Encryption, MailServer, ReceivedMail};
 
 /// Names and values of environment variables for a child process.

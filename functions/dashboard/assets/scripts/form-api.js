@@ -41,15 +41,16 @@ function bodyOf(form) {
   for (const field of form.elements) {
     if (!field.name || field.matches(':disabled') || field.type === 'submit') continue;
     if (field.name.endsWith('[]')) {
-      const list = (body[field.name.slice(0, -2)] ??= []);
-      if (field.checked) list.push(field.dataset.json === 'word' ? field.value : Number(field.value));
+      const name = field.name.slice(0, -2);
+      if (at(body, name) === undefined) put(body, name, []);
+      if (field.checked) at(body, name).push(field.dataset.json === 'word' ? field.value : Number(field.value));
       continue;
     }
     const value = valueOf(field);
     if (value !== undefined) put(body, field.name, value);
   }
   for (const list of form.querySelectorAll('[data-list]')) {
-    if (!list.closest('fieldset[disabled]')) body[list.dataset.list] ??= [];
+    if (!list.closest('fieldset[disabled]') && at(body, list.dataset.list) === undefined) put(body, list.dataset.list, []);
   }
   return body;
 }

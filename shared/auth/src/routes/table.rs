@@ -474,6 +474,8 @@ routes! {
     DeleteSubscription => delete("/api/subscriptions/{id}");
     /// Notifications of the caller.
     ListNotifications => get("/api/notifications").listed();
+    /// How many notifications of the caller are unread, as it changes.
+    NotificationStream => get("/api/notifications/stream").listed();
     /// Marks notifications of the caller as read, up to one of them.
     ReadNotifications => post("/api/notifications/read");
     /// Marks a notification of the caller as read.

@@ -82,6 +82,33 @@ pub fn score_of(state: &crate::test_state::TestState, failures: bool) -> i64 {
     assess(state.recent(), Window::standard(failures)).map_or(0, |found| found.posterior.score())
 }
 
+/// Whether a test has become flaky with its newest `newest` executions: its score has reached `least`, and did not before,
+/// at least since it was below `calm` the last time. A test whose score goes back and forth becomes flaky once.
+#[must_use]
+pub fn newly_flaky(
+    state: &crate::test_state::TestState,
+    failures: bool,
+    newest: usize,
+    (least, calm): (i64, i64),
+) -> Option<i64> {
+    let window = Window::standard(failures);
+    let all = state.recent().len();
+    let score_after =
+        |known: usize| assess(state.recent().take(known), window).map_or(0, |found| found.posterior.score());
+    let score = score_after(all);
+    if score < least {
+        return None;
+    }
+    for known in (0..=all.saturating_sub(newest)).rev() {
+        match score_after(known) {
+            before if before >= least => return None,
+            before if before < calm => break,
+            _ => {}
+        }
+    }
+    Some(score)
+}
+
 /// The class of a test by its state in a lane: of one branch (`failures`) or
 /// over several.
 #[must_use]

@@ -1,12 +1,14 @@
 //! Notifications: where they go, what they are about, and the message that all
 //! channels share.
 
+mod message;
 mod schedule;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::annotations::words;
 
+pub use message::{FailureLine, MAX_MESSAGE_BYTES, Message, one_line};
 pub use schedule::{Digest, QuietHours, Schedule, TimeOfDay, TimeZone, UnknownTimeZone, Weekday};
 
 words! {
@@ -14,7 +16,7 @@ words! {
     ChannelKind {
         /// Signed JSON to an address of the recipient's own.
         Webhook = "webhook",
-        /// An incoming webhook of Slack.
+        /// Slack: an incoming webhook, or a channel that a bot writes to.
         Slack = "slack",
         /// A workflow webhook of Microsoft Teams.
         Teams = "teams",
@@ -80,6 +82,8 @@ words! {
         TestFailed = "test.failed",
         /// A test that failed passes again; for subscriptions to that test.
         TestFixed = "test.fixed",
+        /// A test became flaky.
+        TestFlaky = "test.flaky",
         /// A test became slower for good.
         TestSlower = "perf.regression",
         /// Files or evidence of a run were not stored.
@@ -125,46 +129,6 @@ words! {
         /// Not sent: its project was deleted, or its recipient has no access any more.
         Skipped = "skipped",
     }
-}
-
-/// A message, the same for every channel. Texts may come from tests and are
-/// never markup.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Message {
-    /// What is new, on one line.
-    pub headline: String,
-    /// What a reader needs to decide whether to look, one fact each.
-    pub facts: Vec<String>,
-    /// Page that shows it.
-    pub url: String,
-    /// Project; absent in test messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project_id: Option<i64>,
-    /// Name of the project.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project_name: Option<String>,
-    /// Run it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<i64>,
-    /// Status of that run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// Tests of that run that failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed_tests: Option<i64>,
-    /// Branch of that run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub branch: Option<String>,
-    /// Environment of that run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub environment: Option<String>,
-    /// Failure cluster it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster_id: Option<i64>,
-    /// Test case it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test_case_id: Option<i64>,
 }
 
 /// How an address is shown to people: its host, and the last characters of a

@@ -1,6 +1,6 @@
 //! Discord: an embed of a webhook. Markup is escaped, and nobody is mentioned.
 
-use callboard_domain::notifications::Message;
+use callboard_domain::notifications::{FailureLine, Message};
 use serde_json::{Value, json};
 
 /// Longest title of an embed, in characters.
@@ -9,15 +9,29 @@ const MAX_TITLE_CHARS: usize = 256;
 const MAX_DESCRIPTION_CHARS: usize = 4_096;
 
 pub(crate) fn body(message: &Message) -> Value {
-    let facts: Vec<String> = message.facts.iter().map(|fact| escaped(fact)).collect();
+    let mut lines: Vec<String> = message.facts.iter().map(|fact| escaped(fact)).collect();
+    // A link that is cut would be none any more.
+    let mut left = MAX_DESCRIPTION_CHARS;
+    let failures = message.failures.iter().map(line);
+    lines.extend(failures.chain(message.failures_left_out()));
+    lines.retain(|line| {
+        let chars = line.chars().count() + 1;
+        let fits = chars <= left;
+        left -= if fits { chars } else { left };
+        fits
+    });
     json!({
         "embeds": [{
             "title": cut(escaped(&message.headline), MAX_TITLE_CHARS),
-            "description": cut(facts.join("\n"), MAX_DESCRIPTION_CHARS),
+            "description": lines.join("\n"),
             "url": message.url,
         }],
         "allowed_mentions": { "parse": [] },
     })
+}
+
+fn line(failure: &FailureLine) -> String {
+    format!("• [{}]({}){}", escaped(&failure.title), failure.url, escaped(&failure.details()))
 }
 
 fn cut(text: String, max_chars: usize) -> String {

@@ -37,6 +37,14 @@ pub const MAIL_ALLOW: Variable = Variable {
               `releases@example.org, example.com`.",
 };
 
+/// `SERVICE_SLACK_API_URL`
+pub const SLACK_API_URL: Variable = Variable {
+    name: "SERVICE_SLACK_API_URL",
+    kind: Kind::Address,
+    default: Value::Text("https://slack.com/api"),
+    meaning: "Where the Web API of Slack is, for channels with a bot token. For GovSlack: `https://slack-gov.com/api`.",
+};
+
 /// A mail server that administrators set.
 #[derive(Debug, Clone)]
 pub struct SetServer {
@@ -82,8 +90,8 @@ pub fn allows(allowed: &[String], address: &str) -> bool {
 }
 
 /// The variables of this part, in the order of the table.
-pub(super) fn variables() -> [Variable; 3] {
-    [SMTP_URL, MAIL_FROM, MAIL_ALLOW]
+pub(super) fn variables() -> [Variable; 4] {
+    [SMTP_URL, MAIL_FROM, MAIL_ALLOW, SLACK_API_URL]
 }
 
 /// Whom notifications may be mailed to.

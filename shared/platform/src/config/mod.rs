@@ -139,6 +139,8 @@ pub struct Config {
     pub mail: Option<MailConfig>,
     /// Addresses and domains that notifications may be mailed to, in lower case.
     pub mail_allowed: Vec<String>,
+    /// Where the Web API of Slack is.
+    pub slack_api_url: String,
     /// When cookies are marked for safe connections only.
     pub cookie_secure: SecureCookies,
     /// Keys of secrets in the database, the sealing one first; empty: none can
@@ -296,6 +298,7 @@ fn read(reader: &Reader) -> Config {
         oauth: oauth::read(reader),
         mail: mail::read(reader),
         mail_allowed: mail::read_allowed(reader),
+        slack_api_url: reader.address(&mail::SLACK_API_URL).unwrap_or_default(),
         cookie_secure: match reader.word(&registry::COOKIE_SECURE) {
             "always" => SecureCookies::Always,
             "never" => SecureCookies::Never,

@@ -31,6 +31,8 @@ enum Part {
     Link(&'static str, String),
     /// A list.
     Lists(Vec<String>),
+    /// A list of things to open: label, address where there is one, and what stands behind the label.
+    Links(Vec<(String, Option<String>, String)>),
 }
 
 impl Letter {
@@ -143,7 +145,17 @@ impl Letter {
             parts.push(Part::Lists(message.facts.iter().map(|fact| line(fact, MAX_LINE_CHARS)).collect()));
         }
         let site = site.to_string();
-        if message.url.strip_prefix(&site).is_some_and(|path| path.starts_with('/')) {
+        let is_ours = |url: &str| url.strip_prefix(&site).is_some_and(|path| path.starts_with('/'));
+        if !message.failures.is_empty() {
+            let failures = message.failures.iter().map(|failure| {
+                let url = Some(failure.url.clone()).filter(|url| is_ours(url));
+                (line(&failure.title, MAX_LINE_CHARS), url, details(&failure.details()))
+            });
+            parts.push(Part::Says("New failures:".to_owned()));
+            parts.push(Part::Links(failures.collect()));
+            parts.extend(message.failures_left_out().map(Part::Says));
+        }
+        if is_ours(&message.url) {
             parts.push(Part::Link("Open in Callboard", message.url.clone()));
         }
         parts.push(Part::Link("Change what is sent here", format!("{site}/settings/notifications")));
@@ -167,6 +179,13 @@ impl Letter {
                 Part::Says(sentence) => writeln!(text, "{sentence}\n"),
                 Part::Link(label, address) => writeln!(text, "{label}:\n{address}\n"),
                 Part::Lists(items) => writeln!(text, "- {}\n", items.join("\n- ")),
+                Part::Links(items) => {
+                    let item = |(label, url, details): &(String, Option<String>, String)| {
+                        let url = url.as_ref().map(|url| format!("\n  {url}")).unwrap_or_default();
+                        format!("- {label}{details}{url}\n")
+                    };
+                    writeln!(text, "{}", items.iter().map(item).collect::<String>())
+                }
             };
         }
         text.push_str("Callboard\n");
@@ -188,6 +207,18 @@ impl Letter {
                         escaped(label)
                     )
                 }
+                Part::Links(items) => {
+                    let item = |(label, url, details): &(String, Option<String>, String)| {
+                        let (label, details) = (escaped(label), escaped(details));
+                        match url {
+                            Some(url) => {
+                                format!("<li><a href=\"{}\">{label}</a>{details}</li>", escaped(url))
+                            }
+                            None => format!("<li>{label}{details}</li>"),
+                        }
+                    };
+                    writeln!(body, "<ul>{}</ul>", items.iter().map(item).collect::<String>())
+                }
                 Part::Lists(items) => {
                     let items: String =
                         items.iter().map(|item| format!("<li>{}</li>", escaped(item))).collect();
@@ -197,8 +228,11 @@ impl Letter {
         }
         let title = escaped(&self.subject);
         format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head>\n\
-             <body>\n{body}<p>Callboard</p>\n</body></html>\n"
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+             <meta name=\"color-scheme\" content=\"light dark\"><title>{title}</title></head>\n\
+             <body style=\"margin:0 auto;max-width:600px;padding:16px;font:15px/1.5 -apple-system,'Segoe UI',Roboto,Arial,sans-serif;\
+             overflow-wrap:anywhere\">\n{body}<p>Callboard</p>\n</body></html>\n"
         )
     }
 }
@@ -212,6 +246,12 @@ fn shown(value: &str) -> String {
 fn line(text: &str, max_chars: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(max_chars).collect();
     visible(&text).trim().to_owned()
+}
+
+/// What stands behind a label, with the space before it.
+fn details(text: &str) -> String {
+    let text = line(text, MAX_LINE_CHARS);
+    if text.is_empty() { text } else { format!(" {text}") }
 }
 
 fn escaped(text: &str) -> String {
@@ -231,6 +271,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use callboard_domain::notifications::FailureLine;
+
     use super::*;
 
     const NASTY: &str = "<script>alert('x')</script>\r\nBcc: all@example.org\n\n\"&";
@@ -278,6 +320,15 @@ mod tests {
         let message = Message {
             headline: NASTY.to_owned(),
             facts: vec![NASTY.to_owned()],
+            failures: ["https://tests.example.org/test-run-cases/7", "https://elsewhere.example.org/x"]
+                .map(|url| FailureLine {
+                    title: NASTY.to_owned(),
+                    cause: Some(NASTY.to_owned()),
+                    url: url.to_owned(),
+                    ..FailureLine::default()
+                })
+                .into(),
+            more_failures: 3,
             url: "https://elsewhere.example.org/test-runs/7".to_owned(),
             ..Message::default()
         };
@@ -287,6 +338,10 @@ mod tests {
         let text = letter.text();
         assert!(text.lines().all(|line| !line.starts_with("Bcc:")), "{text}");
         assert!(!text.contains("elsewhere.example.org"), "{text}");
+        assert!(!letter.html().contains("elsewhere.example.org"), "{}", letter.html());
+        assert!(letter.html().contains("<a href=\"https://tests.example.org/test-run-cases/7\">&lt;script"));
+        assert!(text.contains("\n  https://tests.example.org/test-run-cases/7\n"), "{text}");
+        assert!(text.contains("and 3 more new failures"), "{text}");
     }
 
     #[test]

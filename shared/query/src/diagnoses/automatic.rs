@@ -28,7 +28,7 @@ pub(crate) async fn diagnose_new_clusters(
     let evaluated: Vec<(RunId, Timestamp)> = events
         .iter()
         .filter_map(|stored| match stored.event {
-            DomainEvent::RunEvaluated { run } => Some((run, stored.at)),
+            DomainEvent::RunEvaluated { run, .. } => Some((run, stored.at)),
             _ => None,
         })
         .collect();

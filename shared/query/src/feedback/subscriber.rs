@@ -47,7 +47,9 @@ pub(crate) async fn queue_feedback(
 /// The run that an event changes the numbers of.
 const fn changed_run(stored: &StoredEvent) -> Option<(RunId, Timestamp)> {
     match &stored.event {
-        DomainEvent::RunEvaluated { run } | DomainEvent::RunRevised { run, .. } => Some((*run, stored.at)),
+        DomainEvent::RunEvaluated { run, .. } | DomainEvent::RunRevised { run, .. } => {
+            Some((*run, stored.at))
+        }
         _ => None,
     }
 }

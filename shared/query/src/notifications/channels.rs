@@ -5,6 +5,7 @@ use callboard_auth::{Denied, Identity};
 use callboard_domain::account::email_key;
 use callboard_domain::audit::AuditAction;
 use callboard_domain::ids::{ChannelId, UserId};
+use callboard_domain::ingest::FieldError;
 use callboard_domain::notifications::{ChannelKind, masked_address};
 use callboard_domain::time::Timestamp;
 use callboard_store::Session;
@@ -25,15 +26,75 @@ const RESEALED_AT_ONCE: i64 = 100;
 
 /// Messages a new channel sends in one hour unless somebody says otherwise.
 const HOURLY_LIMIT: i64 = 30;
+/// Channels of one person.
+const MAX_OF_PERSON: i64 = 20;
+/// Channels of the instance.
+const MAX_OF_INSTANCE: i64 = 100;
+/// How long requests are signed with the former secret as well, ms.
+const FORMER_SECRET_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// What a channel needs in order to send. It is stored sealed and never shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelConfig {
-    /// Where messages are sent to: a URL, or a mail address.
+    /// Where messages are sent to: a URL, a mail address, or the id of a channel of Slack that a bot writes to.
     pub address: String,
     /// Secret that signs them; webhooks only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    /// The secret before it, which signs them as well for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_secret: Option<FormerSecret>,
+    /// Token of a bot; Slack only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bot_token: Option<String>,
+}
+
+/// A secret that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerSecret {
+    /// The secret.
+    pub secret: String,
+    /// Until when it signs.
+    pub until: Timestamp,
+}
+
+impl ChannelConfig {
+    /// A configuration of an address alone.
+    #[must_use]
+    pub const fn of(address: String) -> Self {
+        Self { address, secret: None, former_secret: None, bot_token: None }
+    }
+
+    /// The secrets that sign a request, the newest first.
+    #[must_use]
+    pub fn signing_secrets(&self, now: Timestamp) -> Vec<&str> {
+        let former = self.former_secret.as_ref().filter(|former| former.until > now);
+        self.secret.as_deref().into_iter().chain(former.map(|former| former.secret.as_str())).collect()
+    }
+
+    /// What people are shown of it.
+    fn target(&self) -> String {
+        if self.bot_token.is_some() {
+            format!("channel {}", self.address)
+        } else {
+            masked_address(&self.address)
+        }
+    }
+
+    /// Takes another secret; the present one signs as well for a while. Without a new one nothing is signed.
+    fn replace_secret(&mut self, secret: Change<String>, now: Timestamp) {
+        if secret.is_keep() {
+            return;
+        }
+        let (before, after) = (self.secret.take(), secret.into_value());
+        if before == after {
+            self.secret = after;
+            return;
+        }
+        let until = Timestamp(now.millis() + FORMER_SECRET_MS);
+        self.former_secret = before.filter(|_| after.is_some()).map(|secret| FormerSecret { secret, until });
+        self.secret = after;
+    }
 }
 
 /// A channel.
@@ -51,10 +112,12 @@ pub struct Channel {
     pub kind: ChannelKind,
     /// Whether it belongs to the instance; otherwise to the caller.
     pub is_global: bool,
-    /// Host of its address and the last characters of the path, or the domain of a mail address. Empty for channels
-    /// that the caller may not change, and for those without an address.
+    /// Host of its address and the last characters of the path, the domain of a mail address, or the id of a channel of
+    /// Slack. Empty for channels that the caller may not change, and for those without an address.
     #[schema(example = "hooks.slack.com/…x7Qa")]
     pub target: String,
+    /// Whether something has arrived at its present address; always for those without an address.
+    pub verified: bool,
     /// Whether nothing is sent: after 20 failed deliveries in a row, or because a person paused it.
     pub paused: bool,
     /// What the last failed delivery said; null after one that arrived.
@@ -78,6 +141,7 @@ impl Channel {
             kind: row.kind,
             is_global: row.user.is_none(),
             target: row.target,
+            verified: row.verified_at.is_some() || row.kind.is_personal(),
             paused: row.paused_at.is_some(),
             last_error: row.last_error,
             hourly_limit: row.hourly_limit,
@@ -116,6 +180,8 @@ pub struct ChannelEdit {
     pub address: Option<String>,
     /// Secret that signs them.
     pub secret: Change<String>,
+    /// Token of a bot; cleared by a webhook.
+    pub bot_token: Change<String>,
     /// Whether nothing is sent.
     pub paused: Option<bool>,
     /// Messages of one hour.
@@ -213,7 +279,7 @@ pub async fn channel(ctx: &Context, caller: &Identity, id: ChannelId) -> Result<
 /// Creates a channel. Of the kinds that a person has once, the present one is returned.
 ///
 /// # Errors
-/// [`QueryError::Secret`] when no secret can be stored; [`QueryError::Denied`].
+/// [`QueryError::Secret`] when no secret can be stored; [`QueryError::Denied`]; [`QueryError::TooMany`].
 pub async fn create(
     ctx: &Context,
     acting: Acting<'_>,
@@ -235,6 +301,11 @@ pub async fn create(
     {
         return Ok(Channel::from_row(own));
     }
+    let most = if owner.is_some() { MAX_OF_PERSON } else { MAX_OF_INSTANCE };
+    if !new.kind.is_personal() && channels::count(&mut session, owner, most).await? >= most {
+        let what = if owner.is_some() { "Your list of channels" } else { "The list of channels" };
+        return Err(QueryError::TooMany { what, limit: usize::try_from(most).unwrap_or_default() });
+    }
     let id = channels::new_id(&mut session).await?;
     let config = new.config.as_ref().map(|config| sealed(secrets, id, config)).transpose()?;
     let row = ChannelRow {
@@ -242,13 +313,14 @@ pub async fn create(
         name: new.name,
         kind: new.kind,
         config: config.unwrap_or_default(),
-        target: new.config.map(|config| masked_address(&config.address)).unwrap_or_default(),
+        target: new.config.map(|config| config.target()).unwrap_or_default(),
         failures: 0,
         paused_at: None,
         last_error: None,
         hourly_limit: new.hourly_limit.unwrap_or(HOURLY_LIMIT),
         user: owner,
         created_by: acting.caller.user_id(),
+        verified_at: None,
         created_at: acting.now,
         updated_at: acting.now,
     };
@@ -279,6 +351,7 @@ pub(super) async fn own_channel(
         hourly_limit: HOURLY_LIMIT,
         user: Some(user),
         created_by: Some(user),
+        verified_at: None,
         created_at: now,
         updated_at: now,
     };
@@ -313,14 +386,24 @@ pub async fn edit(
 ) -> Result<Channel> {
     let mut session = ctx.store.db().begin().await?;
     let mut row = owned(&mut session, acting, id).await?;
-    let ChannelEdit { name, address, secret, paused, hourly_limit } = wanted;
+    let ChannelEdit { name, address, secret, bot_token, paused, hourly_limit } = wanted;
     row.name = name.unwrap_or(row.name);
-    if !row.kind.is_personal() && (address.is_some() || !secret.is_keep()) {
+    let is_configured = address.is_some() || !secret.is_keep() || !bot_token.is_keep();
+    if !row.kind.is_personal() && is_configured {
         let mut config = opened(secrets, &row)?;
+        if address.as_ref().is_some_and(|address| *address != config.address) {
+            row.verified_at = None;
+        }
         config.address = address.unwrap_or(config.address);
-        config.secret = secret.applied_to(config.secret);
+        config.replace_secret(secret, acting.now);
+        config.bot_token = bot_token.applied_to(config.bot_token);
+        // A bot writes to a channel, and a webhook is an address: one without the other sends nothing.
+        if row.kind == ChannelKind::Slack && config.bot_token.is_some() == config.address.contains("://") {
+            let field = if config.bot_token.is_some() { "channel" } else { "botToken" };
+            return Err(FieldError::Missing { fields: vec![field] }.into());
+        }
         row.config = sealed(secrets, id, &config)?;
-        row.target = masked_address(&config.address);
+        row.target = config.target();
     }
     match paused {
         Some(true) => row.paused_at = row.paused_at.or(Some(acting.now)),

@@ -25,6 +25,7 @@ use utoipa::ToSchema;
 use super::channels::{ChannelConfig, opened, owned, require_owner};
 use super::dispatch::{dispatch, report_pause};
 use super::recipients::Recipients;
+use super::summary::still_allowed;
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
 use crate::page::{Slice, fetch};
@@ -38,6 +39,8 @@ const FAILURES_BEFORE_PAUSE: i64 = 20;
 const LOG_LIFE_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// Deliveries deleted by one statement.
 const PURGE_BATCH: i64 = 500;
+/// Why a summary is not sent of which nothing is left.
+const NOTHING_LEFT: &str = "The recipient has no access to the projects of this summary any more.";
 /// Longest error in the log, in characters.
 const MAX_ERROR_CHARS: usize = 300;
 
@@ -273,14 +276,24 @@ pub async fn begin(
         return Ok(None);
     }
     let allowed = Recipients::default().check(ctx, &mut session, &channel, row.project, now).await?;
-    if let Err(withheld) = allowed {
-        row.state = DeliveryState::Skipped;
-        row.error = Some(withheld.reason().to_owned());
-        row.next_at = None;
-        deliveries::save(&mut session, &row).await?;
-        session.commit().await?;
-        return Ok(None);
-    }
+    let message = match allowed {
+        Err(withheld) => Err(withheld.reason()),
+        Ok(()) if row.event == NotificationEvent::Summary => {
+            still_allowed(ctx, &mut session, &channel, &row, now).await?.ok_or(NOTHING_LEFT)
+        }
+        Ok(()) => Ok(read_message(&row.payload)?),
+    };
+    let message = match message {
+        Ok(message) => message,
+        Err(reason) => {
+            row.state = DeliveryState::Skipped;
+            row.error = Some(reason.to_owned());
+            row.next_at = None;
+            deliveries::save(&mut session, &row).await?;
+            session.commit().await?;
+            return Ok(None);
+        }
+    };
     let config = match (!channel.kind.is_personal()).then(|| opened(secrets, &channel)).transpose() {
         Ok(config) => config,
         Err(error) => {
@@ -295,7 +308,6 @@ pub async fn begin(
     row.attempts += 1;
     row.next_at = None;
     deliveries::save(&mut session, &row).await?;
-    let message = read_message(&row.payload)?;
     session.commit().await?;
     Ok(Some(Begun {
         id,
@@ -338,9 +350,10 @@ pub async fn finish(ctx: &Context, id: DeliveryId, outcome: Outcome, now: Timest
             (row.response_status, row.error, row.sent_at) = (status.map(i64::from), None, Some(now));
             deliveries::save(&mut session, &row).await?;
             if let Some(mut channel) = channels::lock(&mut session, row.channel).await?
-                && (channel.failures > 0 || channel.last_error.is_some())
+                && (channel.failures > 0 || channel.last_error.is_some() || channel.verified_at.is_none())
             {
                 (channel.failures, channel.last_error) = (0, None);
+                channel.verified_at = channel.verified_at.or(Some(now));
                 channels::save(&mut session, &channel).await?;
             }
         }

@@ -2,7 +2,7 @@
 
 use callboard_auth::scope::Scope;
 use callboard_domain::ids::{DeliveryId, ProjectId, UserId};
-use callboard_domain::notifications::Message;
+use callboard_domain::notifications::{FailureLine, Message};
 use callboard_domain::time::Timestamp;
 use callboard_store::notifications::inbox::{self, InboxRow};
 use callboard_store::{boxed, feed};
@@ -31,6 +31,8 @@ pub struct InboxItem {
     pub headline: String,
     /// Details, one fact each.
     pub facts: Vec<String>,
+    /// Failures that are new.
+    pub failures: Vec<NewFailureLine>,
     /// Page that shows it.
     pub url: String,
     /// Project it is about.
@@ -45,15 +47,39 @@ pub struct InboxItem {
     pub read_at: Option<Timestamp>,
 }
 
+/// A failure that is new in a notification.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewFailureLine {
+    /// Title of the test.
+    pub title: String,
+    /// Cause.
+    pub cause: Option<String>,
+    /// Owner of the test.
+    pub owner: Option<String>,
+    /// Other tests with the same cause.
+    pub same_cause: i64,
+    /// Page of the failure.
+    pub url: String,
+}
+
+impl From<FailureLine> for NewFailureLine {
+    fn from(line: FailureLine) -> Self {
+        let FailureLine { title, cause, owner, same_cause, url } = line;
+        Self { title, cause, owner, same_cause, url }
+    }
+}
+
 impl InboxItem {
     fn from_row(row: InboxRow) -> Self {
-        let Message { headline, facts, url, project_name, .. } =
+        let Message { headline, facts, failures, url, project_name, .. } =
             read_message(&row.payload).unwrap_or_default();
         Self {
             id: row.id.get(),
             event: row.event.as_str(),
             headline,
             facts,
+            failures: failures.into_iter().map(NewFailureLine::from).collect(),
             url,
             project_id: row.project.map(ProjectId::get),
             project_name,
@@ -109,25 +135,38 @@ pub async fn bell(ctx: &Context, user: UserId, scope: &Scope) -> Result<(Unread,
     Ok((inbox::unread(&mut session, user, in_scope(scope), MOST_UNREAD).await?, after))
 }
 
-/// Marks a notification of a person as read.
+/// Marks a notification of a person in scope as read.
 ///
 /// # Errors
 /// [`QueryError::NotFound`].
-pub async fn mark_read(ctx: &Context, user: UserId, id: DeliveryId, now: Timestamp) -> Result<()> {
+pub async fn mark_read(
+    ctx: &Context,
+    user: UserId,
+    scope: &Scope,
+    id: DeliveryId,
+    now: Timestamp,
+) -> Result<()> {
     let mut session = ctx.store.db().begin().await?;
-    if !inbox::mark_read(&mut session, user, id, now).await? {
+    if !inbox::mark_read(&mut session, user, in_scope(scope), id, now).await? {
         return Err(QueryError::not_found(Entity::Notification, id));
     }
     Ok(session.commit().await?)
 }
 
-/// Marks the notifications of a person as read, up to the newest one they have seen. Returns how many were unread.
+/// Marks the notifications of a person in scope as read, up to the newest one they have seen. Returns how many were
+/// unread.
 ///
 /// # Errors
 /// [`QueryError::Store`].
-pub async fn mark_read_up_to(ctx: &Context, user: UserId, newest: DeliveryId, now: Timestamp) -> Result<u64> {
+pub async fn mark_read_up_to(
+    ctx: &Context,
+    user: UserId,
+    scope: &Scope,
+    newest: DeliveryId,
+    now: Timestamp,
+) -> Result<u64> {
     let mut session = ctx.store.db().begin().await?;
-    let marked = inbox::mark_read_up_to(&mut session, user, newest, now).await?;
+    let marked = inbox::mark_read_up_to(&mut session, user, in_scope(scope), newest, now).await?;
     session.commit().await?;
     Ok(marked)
 }

@@ -2,21 +2,30 @@
 
 use callboard_domain::human::duration;
 use callboard_domain::ids::{ClusterId, DiagnosisId, ProjectId, RunId, TestCaseId};
-use callboard_domain::notifications::{Message, NotificationEvent};
+use callboard_domain::notifications::{FailureLine, Message, NotificationEvent, one_line};
 use callboard_domain::status::RunStatus;
-use callboard_domain::text::truncate_text;
 use callboard_store::clusters::{self, ClusterRow, reads};
 use callboard_store::db::Session;
+use callboard_store::executions::brief::{self, BriefRow};
 use callboard_store::projects::ProjectRow;
 use callboard_store::runs::{self, RunRow};
 use callboard_store::{diagnoses, test_cases};
 
 use crate::{Context, Result};
 
-/// New causes that a message names.
-const NAMED_CAUSES: usize = 5;
-/// Longest fact, in characters: a message of the largest size stays below 3 KB.
+/// New failures that a message lists.
+const NAMED_FAILURES: usize = 5;
+/// New failures of a run that are looked at.
+const MOST_NEW_FAILURES: i64 = 500;
+/// Clusters of a run that are looked at.
+const MOST_NEW_CAUSES: i64 = 100;
+/// Tests that pass again and are named.
+const NAMED_FIXED: usize = 3;
+/// Longest texts, in characters.
 const MAX_FACT_CHARS: usize = 300;
+const MAX_TITLE_CHARS: usize = 120;
+const MAX_CAUSE_CHARS: usize = 160;
+const MAX_OWNER_CHARS: usize = 60;
 
 /// A message about a run.
 pub(super) async fn about_run(
@@ -34,17 +43,12 @@ pub(super) async fn about_run(
     if let Some(reason) = run.end().reason() {
         facts.push(reason);
     }
-    let causes = new_causes(session, project.id, run.id).await?;
-    if !causes.is_empty() && run.status != RunStatus::Passed {
-        facts.push(match causes.len() {
-            1 => "1 new cause:".to_owned(),
-            more => format!("{more} new causes:"),
-        });
-        facts.extend(causes.iter().take(NAMED_CAUSES).map(|cause| format!("• {}", name_of(cause))));
-        if causes.len() > NAMED_CAUSES {
-            facts.push(format!("and {} more", causes.len() - NAMED_CAUSES));
-        }
-    }
+    let (failures, more_failures) = match run.status {
+        RunStatus::Passed => (Vec::new(), 0),
+        _ => new_failures(ctx, session, project.id, run.id).await?,
+    };
+    facts.extend(in_comparison(run));
+    facts.extend(fixed_tests(session, project.id, run).await?);
     if let Some(commit) = &run.commit_sha {
         let short: String = commit.chars().take(8).collect();
         let subject = run.commit_message.as_deref().and_then(|message| message.lines().next());
@@ -70,8 +74,94 @@ pub(super) async fn about_run(
         failed_tests: Some(failed_tests(run)),
         branch: named(&run.branch),
         environment: named(&run.environment),
+        failures,
+        more_failures,
         ..message(project, headline, facts, ctx.links.run(run.id.get()))
     })
+}
+
+/// `2 new failures, 5 known, 1 in quarantine, 3 flaky`: what counts of them says how much is new.
+fn in_comparison(run: &RunRow) -> Option<String> {
+    let compared = run.compared.as_ref()?;
+    let failed = failed_tests(run);
+    let known = failed - compared.new_regressions - run.quarantined_failed;
+    let counts = [
+        (
+            compared.new_regressions,
+            if compared.new_regressions == 1 { "new failure" } else { "new failures" },
+        ),
+        (known.max(0), "known"),
+        (run.quarantined_failed, "in quarantine"),
+        (run.totals.flaky_tests, "flaky"),
+    ];
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    (failed > 0 && !parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `Passes again: pays, ships and 3 more`.
+async fn fixed_tests(session: &mut Session, project: ProjectId, run: &RunRow) -> Result<Option<String>> {
+    let fixed = run.compared.as_ref().map_or(0, |compared| compared.fixed);
+    if fixed == 0 {
+        return Ok(None);
+    }
+    let most = i64::try_from(NAMED_FIXED).unwrap_or(i64::MAX);
+    let rows = brief::fixed(session, project, run.id, most).await?;
+    let cases: Vec<i64> = rows.iter().map(|row| row.test_case.get()).collect();
+    let cases = test_cases::get_many(session, project, cases).await?;
+    let titles: Vec<&str> =
+        rows.iter().filter_map(|row| cases.get(&row.test_case)).map(|case| case.title.as_str()).collect();
+    if titles.is_empty() {
+        return Ok(None);
+    }
+    let verb = if fixed == 1 { "Passes again" } else { "Pass again" };
+    let more = fixed - i64::try_from(titles.len()).unwrap_or(fixed);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Ok(Some(format!("{verb}: {}{more}", titles.join(", "))))
+}
+
+/// New failures of a run, one of each cause, and how many are not listed. Where a run says nothing about what was before,
+/// those are new whose cause it is the first to show.
+async fn new_failures(
+    ctx: &Context,
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+) -> Result<(Vec<FailureLine>, i64)> {
+    let new = reads::new_of_run(session, project, run, MOST_NEW_CAUSES).await?;
+    let new: Vec<i64> = new.into_iter().map(ClusterId::get).collect();
+    let rows = brief::new_failures(session, project, run, new, MOST_NEW_FAILURES).await?;
+    // The rows are in the order of the run; of each cause the first one speaks.
+    let mut listed: Vec<(&BriefRow, i64)> = Vec::new();
+    let mut more = 0;
+    for row in &rows {
+        let is_same = |(known, _): &(&BriefRow, i64)| known.cluster.is_some() && known.cluster == row.cluster;
+        match listed.iter().position(is_same) {
+            Some(at) => listed[at].1 += 1,
+            None if listed.len() < NAMED_FAILURES => listed.push((row, 0)),
+            None => more += 1,
+        }
+    }
+    let cases = listed.iter().map(|(row, _)| row.test_case.get()).collect();
+    let cases = test_cases::get_many(session, project, cases).await?;
+    let causes = listed.iter().filter_map(|(row, _)| row.cluster).map(ClusterId::get).collect();
+    let causes = clusters::get_many(session, project, causes).await?;
+    let line = |(row, same_cause): (&BriefRow, i64)| {
+        let case = cases.get(&row.test_case)?;
+        let path: Vec<&str> = case.suite_path.iter().chain([&case.title]).map(String::as_str).collect();
+        let cause = causes.iter().find(|cause| Some(cause.id) == row.cluster).map(name_of);
+        Some(FailureLine {
+            title: one_line(&path.join(" › "), MAX_TITLE_CHARS),
+            cause: cause.map(|cause| one_line(&cause, MAX_CAUSE_CHARS)),
+            owner: case.meta.owner.as_ref().map(|owner| one_line(owner, MAX_OWNER_CHARS)),
+            same_cause,
+            url: ctx.links.execution(row.id.get()),
+        })
+    };
+    Ok((listed.into_iter().filter_map(line).collect(), more))
 }
 
 /// A message about a failure cluster.
@@ -161,6 +251,29 @@ pub(super) async fn about_slower(
     }))
 }
 
+/// A message about a test that became flaky.
+pub(super) async fn about_flaky(
+    ctx: &Context,
+    session: &mut Session,
+    project: &ProjectRow,
+    case: TestCaseId,
+    run: Option<&RunRow>,
+    score: i64,
+) -> Result<Option<Message>> {
+    let Some(row) = test_cases::get(session, project.id, case).await? else { return Ok(None) };
+    let place = run.map(place_of).unwrap_or_default();
+    let headline = format!("{}: a test became flaky on {place}", shown_name(project));
+    let mut facts = vec![row.title, format!("Flaky score {score} of 100"), row.file_path];
+    facts.extend(row.meta.owner.map(|owner| format!("Owner: {owner}")));
+    Ok(Some(Message {
+        test_case_id: Some(case.get()),
+        run_id: run.map(|run| run.id.get()),
+        branch: run.and_then(|run| named(&run.branch)),
+        environment: run.and_then(|run| named(&run.environment)),
+        ..message(project, headline, facts, ctx.links.test_case(case.get()))
+    }))
+}
+
 /// A message about a run of which something was not stored.
 pub(super) fn about_dropped(ctx: &Context, project: &ProjectRow, run: &RunRow, reason: &str) -> Message {
     let headline = format!("{}: evidence of run {} was not stored", shown_name(project), run.id);
@@ -215,7 +328,7 @@ impl QuotaFacts {
         if self.level >= 100 {
             format!("{name}: the storage quota is used up")
         } else {
-            format!("{name}: {}% of the storage quota are used", self.level)
+            format!("{name}: {}% of the storage quota is used", self.level)
         }
     }
 
@@ -244,24 +357,15 @@ pub(super) fn about_instance_quota(ctx: &Context, quota: QuotaFacts) -> Message 
 }
 
 fn message(project: &ProjectRow, headline: String, facts: Vec<String>, url: String) -> Message {
-    let short = |text: String| truncate_text(text, MAX_FACT_CHARS);
+    let short = |text: &String| one_line(text, MAX_FACT_CHARS);
     Message {
-        headline: short(headline),
-        facts: facts.into_iter().map(short).collect(),
+        headline: short(&headline),
+        facts: facts.iter().map(short).collect(),
         url,
         project_id: Some(project.id.get()),
         project_name: Some(project.name.clone()),
         ..Message::default()
     }
-}
-
-/// Clusters that a run is the first to show, with most failures first.
-async fn new_causes(session: &mut Session, project: ProjectId, run: RunId) -> Result<Vec<ClusterRow>> {
-    let most = NAMED_CAUSES as i64 + 20;
-    let ids = reads::new_of_run(session, project, run, most).await?;
-    let mut rows = clusters::get_many(session, project, ids.iter().map(|id| id.get()).collect()).await?;
-    rows.sort_by_key(|row| ids.iter().position(|id| *id == row.id));
-    Ok(rows)
 }
 
 pub(crate) fn name_of(cluster: &ClusterRow) -> String {

@@ -18,13 +18,15 @@ mod summary;
 mod unsubscribe;
 
 pub use channels::{
-    Channel, ChannelConfig, ChannelEdit, NewChannel, channel, confirmed_address, create, delete, edit,
-    is_confirmed_address, list, own_name, rotate,
+    Channel, ChannelConfig, ChannelEdit, FormerSecret, NewChannel, channel, confirmed_address, create,
+    delete, edit, is_confirmed_address, list, own_name, rotate,
 };
 pub use deliveries::{
     Begun, Delivery, Outcome, SendNotification, begin, deliveries, finish, purge_deliveries, retry, send_test,
 };
-pub use inbox::{InboxItem, MOST_UNREAD, Unread, bell, inbox, mark_read, mark_read_up_to, unread};
+pub use inbox::{
+    InboxItem, MOST_UNREAD, NewFailureLine, Unread, bell, inbox, mark_read, mark_read_up_to, unread,
+};
 pub(crate) use message::{ended_as, name_of, shown_name};
 pub(crate) use subscriber::queue_deliveries;
 pub use subscriptions::{

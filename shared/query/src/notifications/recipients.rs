@@ -33,10 +33,11 @@ impl Withheld {
     }
 }
 
-/// Accounts by id, as they were read in one transaction.
+/// Accounts by id, and which projects exist, as they were read in one transaction.
 #[derive(Default)]
 pub(super) struct Recipients {
     known: HashMap<UserId, Option<AccountRow>>,
+    exists: HashMap<ProjectId, bool>,
 }
 
 impl Recipients {
@@ -49,10 +50,18 @@ impl Recipients {
         project: Option<ProjectId>,
         now: Timestamp,
     ) -> Result<std::result::Result<(), Withheld>> {
-        if let Some(project) = project
-            && projects::get(session, project).await?.is_none()
-        {
-            return Ok(Err(Withheld::ProjectDeleted));
+        if let Some(project) = project {
+            let exists = match self.exists.get(&project) {
+                Some(known) => *known,
+                None => {
+                    let found = projects::get(session, project).await?.is_some();
+                    self.exists.insert(project, found);
+                    found
+                }
+            };
+            if !exists {
+                return Ok(Err(Withheld::ProjectDeleted));
+            }
         }
         let Some(user) = channel.user else { return Ok(Ok(())) };
         if !ctx.requires_sign_in {

@@ -19,12 +19,17 @@ use utoipa::ToSchema;
 use super::channels::{self, require_owner};
 use crate::accounts::Acting;
 use crate::page::{Slice, fetch};
+use crate::test_cases::bare_tag;
 use crate::{Change, Context, Entity, QueryError, Result, resolve};
 
+/// Subscriptions of one person.
+const MAX_OF_PERSON: i64 = 200;
+/// Subscriptions of the instance.
+const MAX_OF_INSTANCE: i64 = 500;
 /// When digests are sent unless a subscription says otherwise.
 const DEFAULT_DIGEST: TimeOfDay = TimeOfDay::EIGHT;
 
-/// Which branches and environments a subscription is about.
+/// What a subscription is about besides its events.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionFilters {
@@ -34,6 +39,23 @@ pub struct SubscriptionFilters {
     pub environments: Vec<String>,
     /// Only the default branch of each project.
     pub default_branch_only: bool,
+    /// Only runs that ended with one of these statuses; empty for all.
+    #[schema(example = json!(["failed", "timedout"]))]
+    pub statuses: Vec<String>,
+    /// Only what is about tests of one of these owners; empty for all.
+    pub owners: Vec<String>,
+    /// Only what is about tests with one of these tags, without `@`; empty for all.
+    pub tags: Vec<String>,
+    /// Whether it is also about runs that began more than 24 hours before they were stored, such as imported ones.
+    pub include_backfilled: bool,
+    /// Only runs with new failures.
+    pub only_new: bool,
+    /// Least flaky score, 0 to 100, of tests in `test.flaky`; null for any.
+    #[schema(example = 95)]
+    pub flakiness_threshold: Option<i64>,
+    /// Least share by which tests became slower in `perf.regression`, such as 0.5 for half as long again; null for any.
+    #[schema(example = 0.5)]
+    pub perf_regression_rate: Option<f64>,
 }
 
 /// Hours in which nothing is sent; what comes meanwhile is sent as one message when they end.
@@ -110,6 +132,13 @@ impl Subscription {
                 branches: row.branches,
                 environments: row.environments,
                 default_branch_only: row.default_branch_only,
+                statuses: row.statuses,
+                owners: row.owners,
+                tags: row.tags,
+                include_backfilled: row.includes_backfilled,
+                only_new: row.only_new,
+                flakiness_threshold: row.least_flaky_score,
+                perf_regression_rate: row.least_slower_permille.map(share_of),
             },
             mode: if digest.is_some() { "digest" } else { "realtime" },
             digest_at: digest.map(|digest| digest.at.to_text()),
@@ -123,6 +152,13 @@ impl Subscription {
             updated_at: row.updated_at,
         }
     }
+}
+
+/// Thousandths as a share.
+fn share_of(permille: i64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "it is at most 100,000")]
+    let permille = permille as f64;
+    permille / 1_000.0
 }
 
 /// Changes of a subscription; what is `None` or kept stays.
@@ -144,6 +180,20 @@ pub struct SubscriptionEdit {
     pub environments: Change<Vec<String>>,
     /// Only the default branch of each project.
     pub default_branch_only: Option<bool>,
+    /// Only these statuses of runs.
+    pub statuses: Change<Vec<String>>,
+    /// Only tests of these owners.
+    pub owners: Change<Vec<String>>,
+    /// Only tests with these tags.
+    pub tags: Change<Vec<String>>,
+    /// Whether it is also about runs that began long ago.
+    pub includes_backfilled: Option<bool>,
+    /// Only runs with new failures.
+    pub only_new: Option<bool>,
+    /// Least flaky score.
+    pub least_flaky_score: Change<i64>,
+    /// Least share by which a test became slower, in thousandths.
+    pub least_slower_permille: Change<i64>,
     /// Whether messages are put together.
     pub is_digest: Option<bool>,
     /// When a digest is sent.
@@ -214,9 +264,20 @@ impl SubscriptionEdit {
         if let Some(events) = self.events {
             row.events = events.into_iter().map(|event| event.as_str().to_owned()).collect();
         }
-        row.branches = self.branches.applied_to(Some(std::mem::take(&mut row.branches))).unwrap_or_default();
-        row.environments =
-            self.environments.applied_to(Some(std::mem::take(&mut row.environments))).unwrap_or_default();
+        let tags = self.tags.map(|tags| tags.iter().map(|tag| bare_tag(tag)).collect());
+        for (list, change) in [
+            (&mut row.branches, self.branches),
+            (&mut row.environments, self.environments),
+            (&mut row.statuses, self.statuses),
+            (&mut row.owners, self.owners),
+            (&mut row.tags, tags),
+        ] {
+            *list = change.applied_to(Some(std::mem::take(list))).unwrap_or_default();
+        }
+        row.only_new = self.only_new.unwrap_or(row.only_new);
+        row.least_flaky_score = self.least_flaky_score.applied_to(row.least_flaky_score);
+        row.least_slower_permille = self.least_slower_permille.applied_to(row.least_slower_permille);
+        row.includes_backfilled = self.includes_backfilled.unwrap_or(row.includes_backfilled);
         row.default_branch_only = self.default_branch_only.unwrap_or(row.default_branch_only);
         row.muted_until = self.muted_until.applied_to(row.muted_until);
         row.is_active = self.active.unwrap_or(row.is_active);
@@ -288,7 +349,13 @@ pub async fn watching(ctx: &Context, user: UserId, watched: Watched) -> Result<O
 const fn default_events(row: &SubscriptionRow) -> &'static [NotificationEvent] {
     use NotificationEvent as Event;
     match (row.test_case, row.cluster) {
-        (Some(_), _) => &[Event::TestFailed, Event::TestFixed, Event::TestSlower, Event::QuarantineReleased],
+        (Some(_), _) => &[
+            Event::TestFailed,
+            Event::TestFixed,
+            Event::TestFlaky,
+            Event::TestSlower,
+            Event::QuarantineReleased,
+        ],
         (None, Some(_)) => &[Event::ClusterRegressed, Event::ClusterVerified, Event::DiagnosisCompleted],
         (None, None) => {
             &[Event::BranchRed, Event::BranchRecovered, Event::ClusterNew, Event::ClusterRegressed]
@@ -300,7 +367,7 @@ const fn default_events(row: &SubscriptionRow) -> &'static [NotificationEvent] {
 /// pages, where each thing is subscribed to once.
 ///
 /// # Errors
-/// [`QueryError::NotFound`] for the channel or what it is about; [`QueryError::Denied`].
+/// [`QueryError::NotFound`] for the channel or what it is about; [`QueryError::Denied`]; [`QueryError::TooMany`].
 pub async fn create_subscription(
     ctx: &Context,
     acting: Acting<'_>,
@@ -329,6 +396,12 @@ pub async fn create_subscription(
             return Ok(Subscription::from_row(known));
         }
     }
+    let most = if channel.user.is_some() { MAX_OF_PERSON } else { MAX_OF_INSTANCE };
+    if subscriptions::count(&mut session, channel.user, most).await? >= most {
+        let what =
+            if channel.user.is_some() { "Your list of subscriptions" } else { "The list of subscriptions" };
+        return Err(QueryError::TooMany { what, limit: usize::try_from(most).unwrap_or_default() });
+    }
     let mut row = SubscriptionRow {
         id: subscriptions::new_id(&mut session).await?,
         channel: channel.id,
@@ -340,6 +413,13 @@ pub async fn create_subscription(
         branches: Vec::new(),
         environments: Vec::new(),
         default_branch_only: false,
+        statuses: Vec::new(),
+        owners: Vec::new(),
+        tags: Vec::new(),
+        includes_backfilled: false,
+        only_new: false,
+        least_flaky_score: None,
+        least_slower_permille: None,
         schedule: Schedule::AT_ONCE,
         muted_until: None,
         is_active: true,

@@ -1,16 +1,16 @@
 //! Sends what waited: for a digest, the end of quiet hours, or the next hour of a channel. What is due for a channel
-//! at the same time becomes one message.
+//! at the same time becomes one message. A summary of several projects is stored with the project of each line: what
+//! its recipient does not reach any more when it is sent is left out.
 
-use std::collections::BTreeSet;
-
-use callboard_domain::ids::ChannelId;
-use callboard_domain::notifications::{ChannelKind, Message, NotificationEvent};
-use callboard_domain::text::truncate_text;
+use callboard_domain::ids::{ChannelId, ProjectId};
+use callboard_domain::notifications::{ChannelKind, Message, NotificationEvent, one_line};
 use callboard_domain::time::Timestamp;
-use callboard_store::boxed;
-use callboard_store::notifications::channels;
-use callboard_store::notifications::deliveries::NewDelivery;
+use callboard_store::db::Session;
+use callboard_store::notifications::channels::{self, ChannelRow};
+use callboard_store::notifications::deliveries::{self, DeliveryRow, NewDelivery};
 use callboard_store::notifications::held::{self, HeldRow};
+use callboard_store::{StoreError, boxed};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::deliveries::read_message;
@@ -42,7 +42,7 @@ pub async fn send_held(ctx: &Context, now: Timestamp) -> Result<bool> {
         }
         // What is about a project that was deleted meanwhile, or taken away from its recipient, is dropped.
         if let Some(channel) = &channel
-            && recipients.check(ctx, &mut session, channel, Some(row.project), now).await?.is_ok()
+            && recipients.check(ctx, &mut session, channel, row.project, now).await?.is_ok()
         {
             due.push(row);
         }
@@ -69,35 +69,115 @@ fn delivery(ctx: &Context, channel: ChannelId, due: &[HeldRow]) -> Result<Option
     let (event, payload, key) = if is_alone {
         (first.event, first.payload.clone(), first.dedupe_key.clone())
     } else {
-        let messages = due.iter().map(|row| read_message(&row.payload)).collect::<Result<Vec<_>>>()?;
-        let message = summary(ctx, &messages);
-        (NotificationEvent::Summary, json!(message).to_string(), format!("summary:{}", first.dedupe_key))
+        let stored = Stored::new(ctx, due)?;
+        (NotificationEvent::Summary, json!(stored).to_string(), format!("summary:{}", first.dedupe_key))
     };
-    let project = is_one_project.then_some(first.project);
+    let project = first.project.filter(|_| is_one_project);
     Ok(Some(NewDelivery { channel, project, event, dedupe_key: Some(key), payload }))
 }
 
-fn summary(ctx: &Context, messages: &[Message]) -> Message {
-    let projects: BTreeSet<Option<i64>> = messages.iter().map(|message| message.project_id).collect();
-    let of_one = messages.first().filter(|_| projects.len() == 1);
-    let (project_id, project_name) =
-        of_one.map(|message| (message.project_id, message.project_name.clone())).unwrap_or_default();
+/// A summary as it is stored: the message, and what it is made of.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    message: Message,
+    /// What it is made of; empty in summaries of earlier releases.
+    #[serde(default)]
+    parts: Vec<Part>,
+}
+
+/// What a summary says about a project, or about the instance.
+#[derive(Debug, Serialize, Deserialize)]
+struct Part {
+    project: Option<i64>,
+    name: Option<String>,
+    /// How many messages there are.
+    count: usize,
+    /// One for each of the first of them.
+    lines: Vec<String>,
+}
+
+impl Stored {
+    fn new(ctx: &Context, due: &[HeldRow]) -> Result<Self> {
+        let mut parts: Vec<Part> = Vec::new();
+        for row in due {
+            let message = read_message(&row.payload)?;
+            let project = row.project.map(ProjectId::get);
+            let at = parts.iter().position(|part| part.project == project).unwrap_or_else(|| {
+                parts.push(Part { project, name: message.project_name.clone(), count: 0, lines: Vec::new() });
+                parts.len() - 1
+            });
+            parts[at].count += 1;
+            if parts[at].lines.len() < NAMED {
+                parts[at].lines.push(line(&message));
+            }
+        }
+        Ok(Self { message: summary(ctx, &parts), parts })
+    }
+}
+
+/// What is left of a summary for its recipient, who may reach fewer projects than when it was made. `None` when nothing
+/// is, or when nobody knows what it was made of. What is left out is forgotten.
+pub(super) async fn still_allowed(
+    ctx: &Context,
+    session: &mut Session,
+    channel: &ChannelRow,
+    row: &DeliveryRow,
+    now: Timestamp,
+) -> Result<Option<Message>> {
+    let stored: Stored =
+        serde_json::from_str(&row.payload).map_err(|_| StoreError::Damaged("the message of a summary"))?;
+    if row.project.is_some() {
+        return Ok(Some(stored.message));
+    }
+    let mut recipients = Recipients::default();
+    let (mut parts, before) = (Vec::new(), stored.parts.len());
+    for part in stored.parts {
+        if recipients.check(ctx, session, channel, part.project.map(ProjectId), now).await?.is_ok() {
+            parts.push(part);
+        }
+    }
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    if parts.len() == before {
+        return Ok(Some(stored.message));
+    }
+    let message = summary(ctx, &parts);
+    let kept = Stored { message: message.clone(), parts };
+    deliveries::set_payload(session, row.id, &json!(kept).to_string()).await?;
+    Ok(Some(message))
+}
+
+fn summary(ctx: &Context, parts: &[Part]) -> Message {
+    let count: usize = parts.iter().map(|part| part.count).sum();
+    let of_one = parts.first().filter(|_| parts.len() == 1);
+    let (project_id, project_name) = of_one.map(|part| (part.project, part.name.clone())).unwrap_or_default();
     let source = match &project_name {
         Some(name) => name.clone(),
-        None => format!("{} projects", projects.len()),
+        None if parts.len() == 1 => "Callboard".to_owned(),
+        None => format!("{} projects", parts.len()),
     };
-    let mut facts: Vec<String> = messages.iter().take(NAMED).map(line).collect();
-    if messages.len() > NAMED {
-        facts.push(format!("and {} more", messages.len() - NAMED));
-    }
-    Message {
-        headline: truncate_text(format!("{} notifications from {source}", messages.len()), MAX_LINE_CHARS),
-        facts,
+    let all: Vec<&String> = parts.iter().flat_map(|part| &part.lines).collect();
+    let noun = if count == 1 { "notification" } else { "notifications" };
+    let mut message = Message {
+        headline: one_line(&format!("{count} {noun} from {source}"), MAX_LINE_CHARS),
         url: project_id.map_or_else(|| ctx.links.home(), |id| ctx.links.project(id)),
         project_id,
         project_name,
         ..Message::default()
+    };
+    // As many lines as fit; the last one says how many do not.
+    for named in (1..=all.len().min(NAMED)).rev() {
+        message.facts = all.iter().take(named).map(|line| (*line).clone()).collect();
+        if count > named {
+            message.facts.push(format!("and {} more", count - named));
+        }
+        if message.fits() {
+            break;
+        }
     }
+    message.fitted()
 }
 
 /// What is new and the fact that says most, on one line.
@@ -106,5 +186,5 @@ fn line(message: &Message) -> String {
         Some(fact) => format!("{}: {fact}", message.headline),
         None => message.headline.clone(),
     };
-    truncate_text(text, MAX_LINE_CHARS)
+    one_line(&text, MAX_LINE_CHARS)
 }

@@ -33,6 +33,9 @@ statements! {
         WHERE project_id = $1 AND cluster_id = $2 AND cluster_id IS NOT NULL ORDER BY day DESC, id DESC LIMIT $3";
     /// Whether a test failed for a cluster. PK
     HAS_TEST = "SELECT n FROM cluster_tests WHERE project_id = $1 AND cluster_id = $2 AND test_case_id = $3";
+    /// Which of some tests failed for which of some clusters. PK
+    TESTS_AMONG = "SELECT cluster_id, test_case_id FROM cluster_tests WHERE project_id = $1 AND cluster_id in_ints($2) \
+        AND test_case_id in_ints($3)";
     /// Clusters of a test, the newest first. ix: cluster_tests_of_test
     OF_TEST = "SELECT cluster_id, n FROM cluster_tests WHERE project_id = $1 AND test_case_id = $2 ORDER BY last_at DESC, cluster_id DESC LIMIT $3";
     /// Branches of the newest runs that show a cluster, also of runs that retention deleted. ix: cluster_runs_of_cluster, PK
@@ -158,6 +161,25 @@ pub async fn of_cluster(
     test_case: TestCaseId,
 ) -> Result<bool> {
     Ok(session.first(&HAS_TEST, args![project, cluster, test_case]).await?.is_some())
+}
+
+/// Which of some tests failed for which of some clusters.
+///
+/// # Errors
+/// [`crate::StoreError::Database`].
+pub async fn tests_among(
+    session: &mut Session,
+    project: ProjectId,
+    clusters: Vec<i64>,
+    tests: Vec<i64>,
+) -> Result<Vec<(ClusterId, TestCaseId)>> {
+    let rows = session.all(&TESTS_AMONG, args![project, clusters, tests]).await?;
+    rows.iter()
+        .map(|row| {
+            let mut r = row.reader();
+            Ok((ClusterId(r.int()?), TestCaseId(r.int()?)))
+        })
+        .collect()
 }
 
 /// Clusters a test failed for, the newest first, each with how often it did.

@@ -98,12 +98,17 @@ statements! {
     /// A cluster that is part of another one from now on.
     END_CLUSTER = "UPDATE failure_clusters SET status = 'merged', status_at = $4, merged_into = $3, occurrences = 0, affected_tests = 0, \
         updated_at = $4 WHERE project_id = $1 AND id = $2";
+    /// Drops subscriptions to a cluster of channels that are subscribed to the same events of another. ix: subscriptions_of_project
+    DROP_SUBSCRIPTIONS = "DELETE FROM subscriptions WHERE project_id = $1 AND cluster_id = $2 AND EXISTS (SELECT 1 FROM subscriptions o \
+        WHERE o.project_id = $1 AND o.cluster_id = $3 AND o.channel_id = subscriptions.channel_id AND o.events = subscriptions.events)";
+    /// Lets subscriptions to a cluster follow it. ix: subscriptions_of_project
+    MOVE_SUBSCRIPTIONS = "UPDATE subscriptions SET cluster_id = $3 WHERE project_id = $1 AND cluster_id = $2";
     /// What was made part of this one before follows it.
     FOLLOW = "UPDATE failure_clusters SET merged_into = $3 WHERE project_id = $1 AND merged_into = $2 AND status = 'merged'";
 }
 
-/// Makes one cluster part of another one, which gets all its occurrences and
-/// routes. What was said of the repair of that one, and does not hold for the
+/// Makes one cluster part of another one, which gets all its occurrences,
+/// routes and subscriptions. What was said of the repair of that one, and does not hold for the
 /// occurrences it gets, is taken back.
 ///
 /// # Errors
@@ -117,7 +122,9 @@ pub async fn merge(
 ) -> Result<()> {
     let (from, to) = (gone.id, into.id);
     let added = [&ADD_TESTS, &ADD_RUNS, &ADD_BRANCHES, &ADD_DAYS];
-    for statement in added.into_iter().chain([&MOVE_EXECUTIONS, &MOVE_ROUTES, &MOVE_TEMPLATES, &FOLLOW]) {
+    let moved =
+        [&MOVE_EXECUTIONS, &MOVE_ROUTES, &MOVE_TEMPLATES, &FOLLOW, &DROP_SUBSCRIPTIONS, &MOVE_SUBSCRIPTIONS];
+    for statement in added.into_iter().chain(moved) {
         session.execute(statement, args![project, from, to]).await?;
     }
     for statement in [&DROP_TESTS, &DROP_RUNS, &DROP_BRANCHES, &DROP_DAYS] {

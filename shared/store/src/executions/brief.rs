@@ -70,6 +70,11 @@ macro_rules! select_brief {
 statements! {
     /// A part of a run's executions by id.
     OF_RUN = select_brief!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 ORDER BY e.id LIMIT $5");
+    /// Failures of a run outside of quarantine that are new: of tests that passed before, or of some clusters.
+    NEW_FAILURES = select_brief!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND e.outcome <= 2 \
+        AND (e.flags & 16) = 0 AND ((e.flags & 2) <> 0 OR e.cluster_id in_ints($5)) ORDER BY e.id LIMIT $6");
+    /// Tests of a run that pass again.
+    FIXED = select_brief!("WHERE e.project_id = $1 AND e.run_id = $2 AND e.id > $3 AND e.id <= $4 AND (e.flags & 8) <> 0 ORDER BY e.id LIMIT $5");
     /// Lines on which some tests stood, each in its own run. ix: executions_history
     LINES_OF_TESTS = "SELECT e.run_id, e.test_case_id, e.line FROM json_each($2) asked CROSS JOIN executions e \
         WHERE e.project_id = $1 AND e.day = asked.value ->> 0 AND e.test_case_id = asked.value ->> 2 \
@@ -144,6 +149,36 @@ pub async fn of_run(
     let (low, high) = ExecutionId::range_of(run);
     let low = after.map_or(low, |after| after.get().max(low));
     session.all(&OF_RUN, args![project, run, low, high, limit]).await?.iter().map(read).collect()
+}
+
+/// Failures of a run outside of quarantine that are new: of tests that passed before, or of some clusters; at most `limit`.
+///
+/// # Errors
+/// [`StoreError::Database`].
+pub async fn new_failures(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    new_clusters: Vec<i64>,
+    limit: i64,
+) -> Result<Vec<BriefRow>> {
+    let (low, high) = ExecutionId::range_of(run);
+    let args = args![project, run, low, high, new_clusters, limit];
+    session.all(&NEW_FAILURES, args).await?.iter().map(read).collect()
+}
+
+/// Tests of a run that failed before and pass now, at most `limit`.
+///
+/// # Errors
+/// [`StoreError::Database`].
+pub async fn fixed(
+    session: &mut Session,
+    project: ProjectId,
+    run: RunId,
+    limit: i64,
+) -> Result<Vec<BriefRow>> {
+    let (low, high) = ExecutionId::range_of(run);
+    session.all(&FIXED, args![project, run, low, high, limit]).await?.iter().map(read).collect()
 }
 
 /// Durations (ms) of the newest passes of some tests in the lane of a run and

@@ -33,6 +33,8 @@ pub struct ChannelRow {
     pub user: Option<UserId>,
     /// Who created it.
     pub created_by: Option<UserId>,
+    /// When something arrived at its present address for the first time.
+    pub verified_at: Option<Timestamp>,
     /// Creation.
     pub created_at: Timestamp,
     /// Last change.
@@ -42,7 +44,7 @@ pub struct ChannelRow {
 macro_rules! select {
     ($tail:literal) => {
         concat!(
-            "SELECT id, name, kind, config, target, failures, paused_at, last_error, hourly_limit, user_id, created_by, created_at, updated_at \
+            "SELECT id, name, kind, config, target, failures, paused_at, last_error, hourly_limit, user_id, created_by, verified_at, created_at, updated_at \
              FROM channels ",
             $tail
         )
@@ -63,9 +65,15 @@ statements! {
     VISIBLE = select!("WHERE id > $1 AND (user_id = $3 OR user_id IS NULL) ORDER BY id LIMIT $2");
     /// The channel of a kind that a person has once. ix: channels_of_user
     OWN = select!("WHERE user_id = $1 AND kind = $2 ORDER BY id LIMIT 1");
+    /// Some channels. PK
+    SOME = select!("WHERE id in_ints($1)");
+    /// How many channels the instance has, up to a number. ix: channels_of_user
+    COUNT_OF_INSTANCE = "SELECT COUNT(*) FROM (SELECT 1 FROM channels WHERE user_id IS NULL LIMIT $1) c";
+    /// How many channels a person has, up to a number. ix: channels_of_user
+    COUNT_OF_USER = "SELECT COUNT(*) FROM (SELECT 1 FROM channels WHERE user_id = $1 LIMIT $2) c";
     /// Changes a channel. PK
     SAVE = "UPDATE channels SET name = $2, config = $3, target = $4, failures = $5, paused_at = $6, last_error = $7, \
-        hourly_limit = $8, updated_at = $9 WHERE id = $1";
+        hourly_limit = $8, updated_at = $9, verified_at = $10 WHERE id = $1";
     /// Another sealed form of the same configuration, unless it changed. PK
     RESEAL = "UPDATE channels SET config = $3 WHERE id = $1 AND config = $2";
     /// Removes a channel. PK
@@ -94,6 +102,7 @@ fn read(row: &Row) -> Result<ChannelRow> {
         hourly_limit: r.int()?,
         user: r.opt_int()?.map(UserId),
         created_by: r.opt_int()?.map(UserId),
+        verified_at: r.opt_time()?,
         created_at: r.time()?,
         updated_at: r.time()?,
     })
@@ -132,6 +141,26 @@ pub async fn insert(session: &mut Session, row: &ChannelRow) -> Result<bool> {
 /// [`StoreError`].
 pub async fn get(session: &mut Session, id: ChannelId) -> Result<Option<ChannelRow>> {
     session.first(&BY_ID, args![id]).await?.as_ref().map(read).transpose()
+}
+
+/// Some channels.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn get_many(session: &mut Session, ids: Vec<i64>) -> Result<Vec<ChannelRow>> {
+    session.all(&SOME, args![ids]).await?.iter().map(read).collect()
+}
+
+/// How many channels a person has, or the instance, up to `most`.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn count(session: &mut Session, user: Option<UserId>, most: i64) -> Result<i64> {
+    let row = match user {
+        Some(user) => session.one(&COUNT_OF_USER, args![user, most]).await?,
+        None => session.one(&COUNT_OF_INSTANCE, args![most]).await?,
+    };
+    row.reader().int()
 }
 
 /// One channel, locked until the transaction ends.
@@ -200,7 +229,8 @@ pub async fn save(session: &mut Session, row: &ChannelRow) -> Result<()> {
         row.paused_at,
         row.last_error.clone(),
         row.hourly_limit,
-        row.updated_at
+        row.updated_at,
+        row.verified_at
     ];
     session.execute(&SAVE, args).await?;
     Ok(())

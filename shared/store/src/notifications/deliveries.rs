@@ -81,6 +81,8 @@ statements! {
         VALUES ($1, $2, $3, $4, $5, $6, 'sent', $7, $7, $8) ON CONFLICT (dedupe_key) DO NOTHING";
     /// How far a delivery is. PK
     SAVE = "UPDATE deliveries SET state = $2, attempts = $3, next_at = $4, response_status = $5, error = $6, sent_at = $7 WHERE id = $1";
+    /// Replaces the message of a delivery. PK
+    SET_PAYLOAD = "UPDATE deliveries SET payload = $2 WHERE id = $1";
     /// Deletes old deliveries. ix: deliveries_by_time
     PURGE = "DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries WHERE created_at < $1 ORDER BY created_at, id LIMIT $2)";
 }
@@ -196,6 +198,15 @@ pub async fn save(session: &mut Session, row: &DeliveryRow) -> Result<()> {
         row.sent_at
     ];
     session.execute(&SAVE, args).await?;
+    Ok(())
+}
+
+/// Replaces the message of a delivery.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn set_payload(session: &mut Session, id: DeliveryId, payload: &str) -> Result<()> {
+    session.execute(&SET_PAYLOAD, args![id, payload]).await?;
     Ok(())
 }
 

@@ -16,8 +16,8 @@ pub struct HeldRow {
     pub channel: ChannelId,
     /// Subscription that asked for it.
     pub subscription: SubscriptionId,
-    /// Project of the event.
-    pub project: ProjectId,
+    /// Project of the event; `None` for what is about the instance.
+    pub project: Option<ProjectId>,
     /// Event.
     pub event: NotificationEvent,
     /// The message, as JSON.
@@ -27,6 +27,9 @@ pub struct HeldRow {
     /// When the event was handled.
     pub created_at: Timestamp,
 }
+
+/// Stands for the instance.
+const INSTANCE: i64 = 0;
 
 statements! {
     /// Holds a message back, unless the channel has it already. PK
@@ -49,7 +52,7 @@ fn read(row: &Row) -> Result<HeldRow> {
         dedupe_key: r.text()?,
         channel: ChannelId(r.int()?),
         subscription: SubscriptionId(r.int()?),
-        project: ProjectId(r.int()?),
+        project: Some(r.int()?).filter(|id| *id != INSTANCE).map(ProjectId),
         event: NotificationEvent::parse(&r.text()?)
             .ok_or(StoreError::Damaged("the event of a message that waits"))?,
         payload: r.text()?,
@@ -67,7 +70,7 @@ pub async fn insert(session: &mut Session, row: &HeldRow) -> Result<bool> {
         &row.dedupe_key,
         row.channel,
         row.subscription,
-        row.project,
+        row.project.map_or(INSTANCE, ProjectId::get),
         row.event.as_str(),
         &row.payload,
         row.due_at,

@@ -39,8 +39,11 @@ statements! {
     MARK_ONE = "UPDATE deliveries SET read_at = $3 WHERE id = $2 AND inbox_user_id = $1 AND read_at IS NULL";
     /// Marks all as read up to one of them. ix: deliveries_unread
     MARK_UP_TO = "UPDATE deliveries SET read_at = $3 WHERE inbox_user_id = $1 AND id <= $2 AND read_at IS NULL";
-    /// Whether a notification is a person's. PK
-    IS_OWN = "SELECT id FROM deliveries WHERE id = $2 AND inbox_user_id = $1";
+    /// The same of some projects, and of none. ix: deliveries_unread
+    MARK_UP_TO_IN = "UPDATE deliveries SET read_at = $3 WHERE inbox_user_id = $1 AND id <= $2 AND read_at IS NULL \
+        AND (project_id IS NULL OR project_id in_ints($4))";
+    /// A notification of a person, and its project. PK
+    OWN = "SELECT project_id FROM deliveries WHERE id = $2 AND inbox_user_id = $1";
 }
 
 fn read(row: &Row) -> Result<InboxRow> {
@@ -129,24 +132,41 @@ pub(crate) fn shapes(backend: Backend) -> Vec<Filter> {
     ]
 }
 
-/// Marks a notification of a person as read; false when they have none of this id.
+/// Marks a notification of a person as read; false when they have none of this id in scope.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn mark_read(session: &mut Session, user: UserId, id: DeliveryId, now: Timestamp) -> Result<bool> {
-    let is_changed = session.execute(&MARK_ONE, args![user, id, now]).await? > 0;
-    Ok(is_changed || session.first(&IS_OWN, args![user, id]).await?.is_some())
+pub async fn mark_read(
+    session: &mut Session,
+    user: UserId,
+    scope: Option<Vec<i64>>,
+    id: DeliveryId,
+    now: Timestamp,
+) -> Result<bool> {
+    let Some(row) = session.first(&OWN, args![user, id]).await? else { return Ok(false) };
+    let project = row.reader().opt_int()?;
+    if let (Some(project), Some(scope)) = (project, scope)
+        && !scope.contains(&project)
+    {
+        return Ok(false);
+    }
+    session.execute(&MARK_ONE, args![user, id, now]).await?;
+    Ok(true)
 }
 
-/// Marks the notifications of a person as read, up to one of them.
+/// Marks the notifications of a person in scope as read, up to one of them.
 ///
 /// # Errors
 /// [`StoreError`].
 pub async fn mark_read_up_to(
     session: &mut Session,
     user: UserId,
+    scope: Option<Vec<i64>>,
     id: DeliveryId,
     now: Timestamp,
 ) -> Result<u64> {
-    session.execute(&MARK_UP_TO, args![user, id, now]).await
+    match scope {
+        Some(scope) => session.execute(&MARK_UP_TO_IN, args![user, id, now, scope]).await,
+        None => session.execute(&MARK_UP_TO, args![user, id, now]).await,
+    }
 }

@@ -2,6 +2,7 @@
 //! belong to the installation, or to a person.
 
 pub mod channels;
+pub mod concerned;
 pub mod deliveries;
 pub mod held;
 pub mod inbox;

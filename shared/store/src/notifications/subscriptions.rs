@@ -31,6 +31,20 @@ pub struct SubscriptionRow {
     pub environments: Vec<String>,
     /// Only the default branch of each project.
     pub default_branch_only: bool,
+    /// Only runs that ended with one of these statuses; empty for all.
+    pub statuses: Vec<String>,
+    /// Only what is about tests of one of these owners; empty for all.
+    pub owners: Vec<String>,
+    /// Only what is about tests with one of these tags; empty for all.
+    pub tags: Vec<String>,
+    /// Whether it is also about runs that began long ago, such as imported ones.
+    pub includes_backfilled: bool,
+    /// Only runs with new failures.
+    pub only_new: bool,
+    /// Least flaky score of a test that became flaky.
+    pub least_flaky_score: Option<i64>,
+    /// Least share by which a test became slower, in thousandths.
+    pub least_slower_permille: Option<i64>,
     /// When messages are sent.
     pub schedule: Schedule,
     /// Silent until then.
@@ -47,7 +61,8 @@ macro_rules! select {
     ($tail:literal) => {
         concat!(
             "SELECT s.id, s.channel_id, s.user_id, s.project_id, s.test_case_id, s.cluster_id, s.events, s.branches, s.environments, s.default_branch_only, \
-             s.digest_minute, s.digest_weekday, s.time_zone, s.quiet_from, s.quiet_to, s.muted_until, s.is_active, \
+             s.statuses, s.owners, s.tags, s.includes_backfilled, s.only_new, s.least_flaky_score, \
+             s.least_slower_permille, s.digest_minute, s.digest_weekday, s.time_zone, s.quiet_from, s.quiet_to, s.muted_until, s.is_active, \
              s.created_at, s.updated_at FROM subscriptions s ",
             $tail
         )
@@ -58,21 +73,30 @@ statements! {
     /// A new subscription.
     INSERT = "INSERT INTO subscriptions (id, channel_id, project_id, events, branches, environments, default_branch_only, \
         digest_minute, digest_weekday, time_zone, quiet_from, quiet_to, muted_until, is_active, user_id, test_case_id, cluster_id, \
-        created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18)";
+        created_at, updated_at, statuses, owners, tags, includes_backfilled, only_new, least_flaky_score, least_slower_permille) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20, $21, $22, $23, $24, $25)";
     /// One subscription. PK
     BY_ID = select!("WHERE s.id = $1");
     /// One subscription, locked. PK
     LOCK = select!("WHERE s.id = $1 for_update()");
-    /// What a person asked for about one thing, in the header of the pages. ix: subscriptions_of_user
-    OF_SCOPE = select!("JOIN channels c ON c.id = s.channel_id WHERE s.user_id = $1 AND s.project_id = $2 \
-        AND COALESCE(s.test_case_id, 0) = $3 AND COALESCE(s.cluster_id, 0) = $4 AND c.kind = 'browser' ORDER BY s.id LIMIT 1");
+    /// What a person asked for about one thing, in the header of the pages; about a test also under the id of one that was
+    /// joined with it. ix: subscriptions_of_user, PK
+    OF_SCOPE = select!("JOIN channels c ON c.id = s.channel_id LEFT JOIN test_cases k ON k.project_id = s.project_id AND k.id = s.test_case_id \
+        WHERE s.user_id = $1 AND s.project_id = $2 AND COALESCE(k.joined_to, s.test_case_id, 0) = $3 AND COALESCE(s.cluster_id, 0) = $4 \
+        AND c.kind = 'browser' ORDER BY s.id LIMIT 1");
+    /// How many the instance has, up to a number. ix: subscriptions_of_user
+    COUNT_OF_INSTANCE = "SELECT COUNT(*) FROM (SELECT 1 FROM subscriptions WHERE user_id IS NULL LIMIT $1) s";
+    /// How many a person has, up to a number. ix: subscriptions_of_user
+    COUNT_OF_USER = "SELECT COUNT(*) FROM (SELECT 1 FROM subscriptions WHERE user_id = $1 LIMIT $2) s";
     /// Active subscriptions that a project's events may go to, whose channel is not paused. ix: subscriptions_of_project
     ACTIVE_FOR = select!("JOIN channels c ON c.id = s.channel_id WHERE (s.project_id = $1 OR s.project_id IS NULL) AND s.is_active = 1 \
         AND (s.muted_until IS NULL OR s.muted_until <= $2) AND c.paused_at IS NULL ORDER BY s.id");
     /// Changes a subscription. PK
     SAVE = "UPDATE subscriptions SET channel_id = $2, project_id = $3, events = $4, branches = $5, environments = $6, \
         default_branch_only = $7, digest_minute = $8, digest_weekday = $9, time_zone = $10, quiet_from = $11, quiet_to = $12, \
-        muted_until = $13, is_active = $14, user_id = $15, test_case_id = $16, cluster_id = $17, updated_at = $18 WHERE id = $1";
+        muted_until = $13, is_active = $14, user_id = $15, test_case_id = $16, cluster_id = $17, updated_at = $18, \
+        statuses = $19, owners = $20, tags = $21, includes_backfilled = $22, only_new = $23, least_flaky_score = $24, \
+        least_slower_permille = $25 WHERE id = $1";
     /// Removes a subscription. PK
     DELETE = "DELETE FROM subscriptions WHERE id = $1";
 }
@@ -98,6 +122,13 @@ fn read(row: &Row) -> Result<SubscriptionRow> {
         branches: list_of(&r.text()?)?,
         environments: list_of(&r.text()?)?,
         default_branch_only: r.flag()?,
+        statuses: list_of(&r.text()?)?,
+        owners: list_of(&r.text()?)?,
+        tags: list_of(&r.text()?)?,
+        includes_backfilled: r.flag()?,
+        only_new: r.flag()?,
+        least_flaky_score: r.opt_int()?,
+        least_slower_permille: r.opt_int()?,
         schedule: read_schedule(&mut r)?,
         muted_until: r.opt_time()?,
         is_active: r.flag()?,
@@ -158,7 +189,14 @@ fn written(row: &SubscriptionRow, at: Timestamp) -> crate::db::Args {
         row.user,
         row.test_case.map(TestCaseId::get),
         row.cluster.map(ClusterId::get),
-        at
+        at,
+        json_of(&row.statuses),
+        json_of(&row.owners),
+        json_of(&row.tags),
+        row.includes_backfilled,
+        row.only_new,
+        row.least_flaky_score,
+        row.least_slower_permille
     ]
 }
 
@@ -239,6 +277,18 @@ pub async fn of_scope(
     let (case, cluster) = (test_case.map_or(0, TestCaseId::get), cluster.map_or(0, ClusterId::get));
     let row = session.first(&OF_SCOPE, args![user, project, case, cluster]).await?;
     row.as_ref().map(read).transpose()
+}
+
+/// How many subscriptions a person has, or the instance, up to `most`.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn count(session: &mut Session, user: Option<UserId>, most: i64) -> Result<i64> {
+    let row = match user {
+        Some(user) => session.one(&COUNT_OF_USER, args![user, most]).await?,
+        None => session.one(&COUNT_OF_INSTANCE, args![most]).await?,
+    };
+    row.reader().int()
 }
 
 /// Subscriptions that send something for events of a project now.

@@ -1,4 +1,4 @@
-//! What was sent to a channel about something that may be corrected later.
+//! What was sent to a channel about something that may be corrected later, and how it was when it was last looked at.
 
 use callboard_domain::ids::{ChannelId, ProjectId};
 use callboard_domain::time::Timestamp;
@@ -7,8 +7,8 @@ use crate::Result;
 use crate::db::{Session, args, statements};
 
 statements! {
-    /// What channels were sent about a subject. PK
-    OF_SUBJECT = "SELECT channel_id, state FROM told_states WHERE project_id = $1 AND subject = $2";
+    /// What channels were sent about some subjects. PK
+    OF_SUBJECTS = "SELECT subject, channel_id, state FROM told_states WHERE project_id = $1 AND subject in_texts($2)";
     /// Notes what a channel is sent. PK
     NOTE = "INSERT INTO told_states AS t (project_id, subject, channel_id, state, at) VALUES ($1, $2, $3, $4, $5) \
         ON CONFLICT (project_id, subject, channel_id) DO UPDATE SET state = excluded.state, at = excluded.at";
@@ -16,20 +16,23 @@ statements! {
     PURGE = "DELETE FROM told_states WHERE at < $1";
 }
 
-/// What channels were sent about a subject.
+/// Stands for no channel: how a subject was when it was last looked at, whoever was sent it.
+pub const OBSERVED: ChannelId = ChannelId(0);
+
+/// What channels were sent about some subjects: subject, channel, state.
 ///
 /// # Errors
 /// [`crate::StoreError`].
-pub async fn of_subject(
+pub async fn of_subjects(
     session: &mut Session,
     project: ProjectId,
-    subject: &str,
-) -> Result<Vec<(ChannelId, String)>> {
-    let rows = session.all(&OF_SUBJECT, args![project, subject]).await?;
+    subjects: Vec<String>,
+) -> Result<Vec<(String, ChannelId, String)>> {
+    let rows = session.all(&OF_SUBJECTS, args![project, subjects]).await?;
     rows.iter()
         .map(|row| {
             let mut r = row.reader();
-            Ok((ChannelId(r.int()?), r.text()?))
+            Ok((r.text()?, ChannelId(r.int()?), r.text()?))
         })
         .collect()
 }

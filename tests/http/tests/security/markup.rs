@@ -35,6 +35,7 @@ async fn channel(service: &Service) -> String {
         hourly_limit: 30,
         user: None,
         created_by: None,
+        verified_at: None,
         created_at: now,
         updated_at: now,
     };

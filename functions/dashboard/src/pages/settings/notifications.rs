@@ -5,8 +5,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use callboard_auth::RouteId;
-use callboard_domain::ids::{ChannelId, SubscriptionId};
+use callboard_domain::ids::{ChannelId, ProjectId, SubscriptionId};
 use callboard_domain::notifications::{ChannelKind, DeliveryState, NotificationEvent, Weekday};
+use callboard_domain::time::Timestamp;
 use callboard_http::cursor::CursorScope;
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::page::{PageRequest, PageSize};
@@ -40,6 +41,7 @@ pub(crate) fn event_label(word: &str) -> &'static str {
         Some(NotificationEvent::QuarantineReleased) => "Test left quarantine",
         Some(NotificationEvent::TestFailed) => "Test fails (of one test)",
         Some(NotificationEvent::TestFixed) => "Test passes again (of one test)",
+        Some(NotificationEvent::TestFlaky) => "Test became flaky",
         Some(NotificationEvent::TestSlower) => "Test became slower",
         Some(NotificationEvent::EvidenceDropped) => "Evidence not stored",
         Some(NotificationEvent::DiagnosisCompleted) => "Failure diagnosed",
@@ -80,18 +82,29 @@ struct SubscriptionRow {
     /// When it sends, unless that is immediately.
     schedule: Option<String>,
     active: bool,
+    /// Silent until then.
+    muted_until: Option<Timestamp>,
     /// Whether the reader may change it.
     may_change: bool,
 }
 
 impl SubscriptionRow {
-    fn new(found: Subscription, channels: &[Channel], projects: &[Choice], is_administrator: bool) -> Self {
+    fn new(
+        found: Subscription,
+        channels: &[Channel],
+        projects: &[Choice],
+        is_administrator: bool,
+        now: Timestamp,
+    ) -> Self {
         let filters = &found.filters;
         let mut places: Vec<String> = filters.branches.clone();
         if filters.default_branch_only {
             places.insert(0, "default branch".to_owned());
         }
         places.extend(filters.environments.iter().map(|environment| format!("in {environment}")));
+        places.extend(filters.statuses.iter().map(|status| status_label(status).to_lowercase()));
+        places.extend(filters.owners.iter().map(|owner| format!("tests of {owner}")));
+        places.extend(filters.tags.iter().map(|tag| format!("tests with @{tag}")));
         Self {
             id: found.id,
             schedule: schedule_of(&found),
@@ -103,6 +116,7 @@ impl SubscriptionRow {
                 .find(|channel| channel.id == found.channel_id)
                 .map_or_else(String::new, |channel| channel.name.clone()),
             active: found.active,
+            muted_until: found.muted_until.filter(|until| *until > now),
             may_change: !found.is_global || is_administrator,
         }
     }
@@ -164,6 +178,42 @@ struct SubscriptionForm {
     digest_day: Option<Weekday>,
     time_zone: &'static str,
     quiet: Option<QuietHoursShape>,
+    owners: String,
+    tags: String,
+    /// Word, label, and whether it is chosen.
+    statuses: Vec<(&'static str, &'static str, bool)>,
+    includes_backfilled: bool,
+    is_muted: bool,
+    /// Whether it has a condition that is shown on request only.
+    has_more: bool,
+}
+
+/// Statuses of runs that are over.
+const STATUSES: [&str; 5] = ["passed", "failed", "timedout", "interrupted", "cancelled"];
+
+fn status_label(word: &str) -> &'static str {
+    match word {
+        "passed" => "Passed",
+        "failed" => "Failed",
+        "timedout" => "Timed out",
+        "interrupted" => "Interrupted",
+        "cancelled" => "Cancelled",
+        _ => "Unknown",
+    }
+}
+
+fn statuses(is_chosen: impl Fn(&str) -> bool) -> Vec<(&'static str, &'static str, bool)> {
+    STATUSES.iter().map(|word| (*word, status_label(word), is_chosen(word))).collect()
+}
+
+/// What is suggested for a project; nothing of it is on by itself.
+const SUGGESTIONS: [(&str, &str); 2] =
+    [("branch", "The default branch goes red or recovers"), ("failures", "A daily digest of new failures")];
+
+/// Where the form is filled in with a suggestion.
+fn suggestion_address(word: &str, project: Option<i64>) -> String {
+    let project = project.map(|id| format!("&project={id}")).unwrap_or_default();
+    format!("/settings/notifications?suggest={word}{project}#subscription-form")
 }
 
 /// Days of the week with their labels.
@@ -179,26 +229,42 @@ const DAYS: [(Weekday, &str); 7] = [
 
 impl SubscriptionForm {
     /// What is proposed for a new subscription.
-    fn proposed() -> Self {
-        let proposed = [NotificationEvent::BranchRed, NotificationEvent::BranchRecovered];
+    fn proposed(suggestion: Suggestion, project: Option<i64>) -> Self {
+        use NotificationEvent::{BranchRecovered, BranchRed, ClusterNew, ClusterRegressed};
+        let is_digest = suggestion == Suggestion::Failures;
+        let proposed = if is_digest { [ClusterNew, ClusterRegressed] } else { [BranchRed, BranchRecovered] };
         Self {
             id: None,
             channel: None,
-            project: None,
+            project,
             events: choices(|word| proposed.iter().any(|event| event.as_str() == word)),
             default_branch_only: true,
             branches: String::new(),
             environments: String::new(),
-            is_digest: false,
+            is_digest,
             digest_at: "08:00".to_owned(),
             digest_day: None,
             time_zone: "UTC",
             quiet: None,
+            owners: String::new(),
+            tags: String::new(),
+            statuses: statuses(|_| false),
+            includes_backfilled: false,
+            is_muted: false,
+            has_more: false,
         }
     }
 
-    fn editing(found: Subscription) -> Self {
+    fn editing(found: Subscription, now: Timestamp) -> Self {
+        let filters = &found.filters;
         Self {
+            owners: filters.owners.join("\n"),
+            tags: filters.tags.join("\n"),
+            statuses: statuses(|word| filters.statuses.iter().any(|status| status == word)),
+            includes_backfilled: filters.include_backfilled,
+            is_muted: found.muted_until.is_some_and(|until| until > now),
+            has_more: filters.include_backfilled
+                || ![&filters.owners, &filters.tags, &filters.statuses].iter().all(|list| list.is_empty()),
             id: Some(found.id),
             channel: Some(found.channel_id),
             project: found.project_id,
@@ -256,9 +322,23 @@ struct NotificationsPage {
     pager: Pager,
 }
 
-/// Which part of the subscriptions is shown, and which one is edited.
+/// What the form proposes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Suggestion {
+    /// A branch that goes red or recovers.
+    #[default]
+    Branch,
+    /// New failures, once a day.
+    Failures,
+}
+
+/// Which part of the subscriptions is shown, which one is edited, and what is proposed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Params {
+    #[serde(skip)]
+    suggest: Suggestion,
+    #[serde(skip)]
+    project: Option<ProjectId>,
     #[serde(skip)]
     edit: Option<SubscriptionId>,
     #[serde(skip)]
@@ -267,7 +347,14 @@ pub(crate) struct Params {
 
 impl FromQuery for Params {
     fn from_query(query: &QueryReader) -> Result<Self, ApiError> {
-        Ok(Self { edit: query.id("edit")?, page: query.page(SIZE)? })
+        let suggest =
+            query.one_of("suggest", &[("branch", Suggestion::Branch), ("failures", Suggestion::Failures)])?;
+        Ok(Self {
+            edit: query.id("edit")?,
+            suggest: suggest.unwrap_or_default(),
+            project: query.id("project")?,
+            page: query.page(SIZE)?,
+        })
     }
 }
 
@@ -285,8 +372,11 @@ pub(crate) async fn notifications(
     let found = cursors.page(found)?;
     let projects = project_names::choices(&visit.ctx, visit.caller.scope()).await?;
     let subscription = match params.edit {
-        Some(id) => SubscriptionForm::editing(notifications::subscription(&visit.ctx, caller, id).await?),
-        None => SubscriptionForm::proposed(),
+        Some(id) => {
+            let found = notifications::subscription(&visit.ctx, caller, id).await?;
+            SubscriptionForm::editing(found, visit.now)
+        }
+        None => SubscriptionForm::proposed(params.suggest, params.project.map(ProjectId::get)),
     };
     let shell = Shell::new(&visit, Section::Settings, "Notifications").await?;
     let (is_administrator, is_person) = (caller.is_administrator(), caller.user_id().is_some());
@@ -301,7 +391,7 @@ pub(crate) async fn notifications(
         subscriptions: found
             .items
             .into_iter()
-            .map(|found| SubscriptionRow::new(found, &channels, &projects, is_administrator))
+            .map(|found| SubscriptionRow::new(found, &channels, &projects, is_administrator, visit.now))
             .collect(),
         is_administrator,
         is_person,
