@@ -23,5 +23,11 @@ finish() {
   rm -rf "$folder"
 }
 trap finish EXIT
-start_service "$folder/service" SERVICE_RATE_LIMITS=off
+settings=(SERVICE_RATE_LIMITS=off)
+# A model that the environment names is asked too; its key is stored encrypted in a folder that goes afterwards.
+if [ -n "${EVAL_MODEL:-}" ]; then
+  settings+=("SERVICE_SECRET_KEY=$(node -p 'require("node:crypto").randomBytes(32).toString("hex")')")
+  settings+=("SERVICE_EGRESS_ALLOW=$(node -p 'new URL(process.env.EVAL_MODEL_BASE_URL).host')")
+fi
+start_service "$folder/service" "${settings[@]}"
 CALLBOARD_URL=$address EVAL_FIGURES="$(target_dir)/eval/diagnosis.json" node tests/eval/diagnosis/evaluate.mjs "$@"

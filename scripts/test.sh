@@ -25,7 +25,7 @@ step "Trace viewer" scripts/assets.sh || true
 # What the tests need besides is fetched while the compiler works, which leaves the network alone.
 fuzzer="Packages of the fuzzer and the linter" reporter="Packages of the reporter" browser="Browser"
 end_to_end="Packages of the end-to-end tests" agents="Packages of the MCP check" referee="Releases of Playwright"
-messages="Types of chats"
+messages="Types of chats" models="Clients of models"
 aside "$fuzzer" scripts/prerequisites.sh python tests/contract
 aside "$browser" scripts/prerequisites.sh browser
 aside "$reporter" scripts/prerequisites.sh npm reporter
@@ -33,6 +33,7 @@ aside "$end_to_end" scripts/prerequisites.sh npm tests/e2e
 aside "$agents" scripts/prerequisites.sh npm tests/mcp
 aside "$referee" scripts/prerequisites.sh npm tests/referee
 aside "$messages" scripts/prerequisites.sh npm tests/messages
+aside "$models" scripts/prerequisites.sh npm tests/model
 # One build serves the tests, the services that the tests start, and the lints: clippy's compiler makes it, so that
 # nothing is read a second time only to be looked at. All that follows is told the same, or cargo would build again.
 export RUSTC_WORKSPACE_WRAPPER=clippy-driver
@@ -83,6 +84,9 @@ fi
 
 if passed_aside "$fuzzer"; then step "Deployment template" "$(target_dir)/python/bin/cfn-lint" infra/template.yaml || true; fi
 if passed_aside "$messages"; then step "Messages fit the chats' own types" node --test tests/messages/messages.mjs || true; fi
+if $built && passed_aside "$models"; then
+  step "Models are asked as their vendors' clients ask" env CALLBOARD_TARGET="$(target_dir)" node --test tests/model/check.mjs || true
+fi
 if $built && passed_aside "$fuzzer"; then
   # It asks one question at a time.
   aside "Answers are those of the OpenAPI document" scripts/contract.sh

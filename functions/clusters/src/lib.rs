@@ -1,5 +1,5 @@
-//! Function `clusters`: failure clusters, what they hold, and what people do
-//! with them.
+//! Function `clusters`: failure clusters, what they hold, what people do with them, and
+//! diagnoses of clusters and executions.
 //!
 //! Lives here: reading the requests and carrying the answers. What a cluster
 //! is and how it changes is the business of `callboard_query::clusters`; the
@@ -38,6 +38,13 @@ pub fn router(state: AppState) -> Router {
         .on(RouteId::ClusterDiagnosis, diagnosis::newest)
         .on(RouteId::ClusterDiagnoses, diagnosis::versions)
         .on(RouteId::ClusterContext, context::context)
+        .on(RouteId::DiagnoseExecution, diagnosis::diagnose_execution)
+        .on(RouteId::ExecutionDiagnosis, diagnosis::newest_of_execution)
+        .on(RouteId::ExecutionDiagnoses, diagnosis::versions_of_execution)
+        .on(RouteId::ExecutionContext, context::of_execution)
+        .on(RouteId::DiagnoseRunExecution, diagnosis::diagnose_execution)
+        .on(RouteId::RunExecutionDiagnosis, diagnosis::newest_of_execution)
+        .on(RouteId::RunExecutionContext, context::of_execution)
         .on(RouteId::DiagnosisFeedback, diagnosis::feedback)
         .on(RouteId::CancelDiagnosis, diagnosis::cancel)
         .on(RouteId::MergeCluster, reshape::merge)
@@ -57,7 +64,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             lists::of_project, lists::all, edit::bulk, cluster::get, edit::edit, cluster::occurrences,
             cluster::test_cases, fix_plan::fix_plan, edit::set_status, edit::set_base_commit, reshape::merge, reshape::extract,
             suggestions::list, suggestions::approve, suggestions::reject,
-            diagnosis::diagnose, diagnosis::newest, diagnosis::versions, diagnosis::feedback, diagnosis::cancel, context::context
+            diagnosis::diagnose, diagnosis::newest, diagnosis::versions, diagnosis::diagnose_execution,
+            diagnosis::newest_of_execution, diagnosis::versions_of_execution, context::of_execution, diagnosis::feedback, diagnosis::cancel, context::context
         ),
         tags((name = "clusters", description = "Failures of one cause, and what became of them"))
     )]

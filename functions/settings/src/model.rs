@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use callboard_auth::limits::CONNECTION_TEST;
-use callboard_domain::diagnosis::{DEFAULT_LIMITS, DiagnosisLimits, LIMIT_FIELDS, ModelProtocol};
+use callboard_domain::diagnosis::{
+    DEFAULT_LIMITS, DiagnosisLimits, DiagnosisSettings, LIMIT_FIELDS, ModelProtocol, ModelRole,
+};
 use callboard_http::extract::{Caller, Fields, FromQuery, Query, QueryReader};
 use callboard_http::{ApiError, AppState};
 use callboard_platform::egress::Allowed;
@@ -23,7 +25,8 @@ const MAX_MODEL_CHARS: usize = 200;
 const MAX_KEY_CHARS: usize = 1_000;
 const MAX_INSTRUCTIONS_CHARS: usize = 4_000;
 const DEFAULT_DAYS: i64 = 30;
-const KEYS: [&str; 5] = ["enabled", "autoDiagnose", "roles", "customInstructions", "limits"];
+const KEYS: [&str; 6] =
+    ["enabled", "autoDiagnose", "sendScreenshots", "roles", "customInstructions", "limits"];
 
 /// A model and how it is reached.
 #[derive(Debug, ToSchema)]
@@ -46,10 +49,15 @@ pub(crate) struct ModelBody {
 
 /// Roles of models.
 #[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what is read field by field")]
 pub(crate) struct RolesBody {
     /// The model that diagnoses.
     diagnosis: Option<ModelBody>,
+    /// A cheaper model that is asked first. Its answer is kept from the confidence `limits.firstPassConfidence` on;
+    /// otherwise the other model is asked. Without `baseUrl` it uses endpoint and key of the other model. A null `model`
+    /// removes it.
+    first_pass: Option<ModelBody>,
 }
 
 /// What is set about diagnoses. Absent keys stay as they are.
@@ -61,6 +69,8 @@ pub(crate) struct ModelSettingsBody {
     enabled: Option<bool>,
     /// Whether new failure clusters of default branches are diagnosed automatically.
     auto_diagnose: Option<bool>,
+    /// Whether screenshots of the failure are sent along, at most two. Nothing in them can be masked.
+    send_screenshots: Option<bool>,
     /// The models.
     roles: Option<RolesBody>,
     /// Instructions for all projects, at most 4,000 characters.
@@ -86,9 +96,12 @@ pub(crate) struct ModelShown {
 
 /// Models by role.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct RolesShown {
     /// The model that diagnoses.
     diagnosis: ModelShown,
+    /// The model that is asked first; without `baseUrl` at the endpoint of the other one.
+    first_pass: ModelShown,
 }
 
 /// What holds.
@@ -99,6 +112,8 @@ pub(crate) struct ModelSettingsShown {
     enabled: bool,
     /// Whether new failure clusters of default branches are diagnosed automatically.
     auto_diagnose: bool,
+    /// Whether screenshots of the failure are sent along.
+    send_screenshots: bool,
     /// Models by role.
     roles: RolesShown,
     /// Instructions for all projects.
@@ -136,20 +151,29 @@ pub(crate) struct ModelSettingsAnswer {
     history: GroupHistory,
 }
 
+impl ModelShown {
+    fn of(settings: &DiagnosisSettings, role: ModelRole) -> Self {
+        let model = settings.stored(role);
+        let own = model.filter(|model| !model.base_url.is_empty());
+        Self {
+            provider: own.map(|model| model.provider.as_str()),
+            model: model.map(|model| model.model.clone()),
+            base_url: own.map(|model| model.base_url.clone()),
+            has_api_key: model.is_some_and(|model| model.sealed_key.is_some()),
+        }
+    }
+}
+
 impl From<StoredModel> for ModelSettingsAnswer {
     fn from(found: StoredModel) -> Self {
-        let model = found.settings.model;
         Self {
             settings: ModelSettingsShown {
                 enabled: found.settings.enabled,
                 auto_diagnose: found.settings.auto_diagnose,
+                send_screenshots: found.settings.send_screenshots,
                 roles: RolesShown {
-                    diagnosis: ModelShown {
-                        provider: model.as_ref().map(|model| model.provider.as_str()),
-                        model: model.as_ref().map(|model| model.model.clone()),
-                        base_url: model.as_ref().map(|model| model.base_url.clone()),
-                        has_api_key: model.is_some_and(|model| model.sealed_key.is_some()),
-                    },
+                    diagnosis: ModelShown::of(&found.settings, ModelRole::Diagnosis),
+                    first_pass: ModelShown::of(&found.settings, ModelRole::FirstPass),
                 },
                 custom_instructions: found.settings.instructions,
                 limits: found.settings.limits,
@@ -205,7 +229,7 @@ fn model_edit(fields: &Fields, allowed: &Allowed) -> Result<ModelEdit, ApiError>
     Ok(ModelEdit {
         provider: provider(fields)?,
         base_url: base_url(fields, allowed)?,
-        model: fields.line("model", MAX_MODEL_CHARS)?.into_value(),
+        model: fields.line("model", MAX_MODEL_CHARS)?,
         key: fields.line("apiKey", MAX_KEY_CHARS)?,
     })
 }
@@ -213,24 +237,30 @@ fn model_edit(fields: &Fields, allowed: &Allowed) -> Result<ModelEdit, ApiError>
 fn settings_edit(fields: &Fields, allowed: &Allowed) -> Result<SettingsEdit, ApiError> {
     fields.require_any(&KEYS)?;
     let roles = fields.object("roles")?.into_value();
-    let model = roles.map(|roles| roles.object("diagnosis")).transpose()?;
-    let model = match model.and_then(Change::into_value) {
-        Some(model) => model_edit(&model, allowed).map_err(under("roles.diagnosis"))?,
-        None => ModelEdit::default(),
+    let of_role = |role: ModelRole, path| {
+        let given = roles.as_ref().map(|roles| roles.object(role.as_str())).transpose()?;
+        match given.and_then(Change::into_value) {
+            Some(model) => model_edit(&model, allowed).map_err(under(path)),
+            None => Ok(ModelEdit::default()),
+        }
     };
+    let model = of_role(ModelRole::Diagnosis, "roles.diagnosis")?;
+    let first_pass = of_role(ModelRole::FirstPass, "roles.firstPass")?;
     let mut limits = Vec::new();
     if let Some(given) = fields.object("limits")?.into_value() {
         for field in LIMIT_FIELDS {
             let change = given.whole(field.key, field.min..=field.max).map_err(under("limits"))?;
             if !change.is_keep() {
-                limits.push((field, change));
+                limits.push((*field, change));
             }
         }
     }
     Ok(SettingsEdit {
         enabled: fields.flag("enabled")?,
         auto_diagnose: fields.flag("autoDiagnose")?,
+        send_screenshots: fields.flag("sendScreenshots")?,
         model,
+        first_pass,
         instructions: fields.prose("customInstructions", MAX_INSTRUCTIONS_CHARS)?,
         limits,
     })
@@ -275,6 +305,25 @@ pub(crate) struct Tested {
     test: ModelTestResult,
 }
 
+/// Which model a test asks, and what it tries instead of what is saved.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what is read field by field")]
+pub(crate) struct ModelTestBody {
+    /// `diagnosis` unless it is `firstPass`.
+    #[schema(example = "diagnosis")]
+    role: Option<String>,
+    /// `chat-completions` or `messages`.
+    provider: Option<String>,
+    /// Name of the model.
+    model: Option<String>,
+    /// Where its API begins.
+    base_url: Option<String>,
+    /// API key.
+    #[schema(format = Password)]
+    api_key: Option<String>,
+}
+
 /// Asks the model for one word: as it is saved, or with the fields of the body
 /// instead. A saved key is sent to the saved address only.
 ///
@@ -282,7 +331,7 @@ pub(crate) struct Tested {
 /// 400 `missing_field`, `invalid_field`; 429 `rate_limited`; 502
 /// `upstream_failed`; 503 `not_configured`.
 #[utoipa::path(post, path = "/api/settings/ai/test", tag = "settings", operation_id = "test_model",
-    request_body = ModelBody,
+    request_body = ModelTestBody,
     responses(
         (status = 200, body = Tested),
         (status = 400, description = "`missing_field`, `invalid_field`"),
@@ -300,8 +349,14 @@ pub(crate) async fn test(
     if state.config().demo {
         return Err(ApiError::demo_mode());
     }
+    let role = fields.text("role")?.into_value().map(|word| {
+        let wrong = || ApiError::invalid_field("role", "role must be diagnosis or firstPass.");
+        ModelRole::parse(&word).ok_or_else(wrong)
+    });
+    let is_first_pass = role.transpose()? == Some(ModelRole::FirstPass);
     let ModelEdit { provider, base_url, model, key } = model_edit(&fields, &state.config().egress_allow)?;
-    let tried = ModelTestParams { provider, base_url: base_url.into_value(), model, key: key.into_value() };
+    let (base_url, model, key) = (base_url.into_value(), model.into_value(), key.into_value());
+    let tried = ModelTestParams { is_first_pass, provider, base_url, model, key };
     state.limits().await?.check(CONNECTION_TEST, &caller.credential().into_bytes(), state.now()).await?;
     let test = diagnoses::test_connection(&desk.ctx, &state.model_access(), tried, state.now()).await?;
     Ok(Json(Tested { success: true, test }))
@@ -343,7 +398,7 @@ pub(crate) struct UsageRow {
     provider: String,
     /// Name of the model.
     model: String,
-    /// `diagnosis` or `test`.
+    /// `diagnosis`, `first-pass` or `test`.
     purpose: String,
     #[serde(flatten)]
     totals: UsageTotals,

@@ -73,9 +73,12 @@ pub enum AdministrationRule {
     ProviderOfAnotherHost,
     /// The address of a model changes, and its key stays.
     #[error(
-        "The stored API key belongs to the present base address; send roles.diagnosis.apiKey along with another baseUrl."
+        "The stored API key belongs to the present base address; send {field} along with another baseUrl."
     )]
-    ModelKeyOfAnotherAddress,
+    ModelKeyOfAnotherAddress {
+        /// The field of the key.
+        field: &'static str,
+    },
     /// The host of the mail server changes, and its password stays.
     #[error("The stored password belongs to the present host; send password along with another host.")]
     MailPasswordOfAnotherHost,
@@ -96,6 +99,9 @@ pub enum AdministrationRule {
     /// The diagnosis has ended.
     #[error("This diagnosis has ended already; nothing was changed.")]
     DiagnosisEnded,
+    /// The execution did not fail.
+    #[error("This execution did not fail, so there is nothing to diagnose.")]
+    NothingFailed,
     /// A delivery is on its way, or has arrived.
     #[error("Only a delivery that failed, is parked or may not have arrived can be sent again.")]
     DeliveryNotFailed,
@@ -112,6 +118,7 @@ impl AdministrationRule {
             Self::Pinned => "in_use",
             Self::SettingLocked { .. } => "setting_locked",
             Self::NotPending | Self::DeliveryNotFailed | Self::DiagnosisEnded => "not_pending",
+            Self::NothingFailed => "not_failed",
             Self::RestoredBefore
             | Self::RestoringAlready
             | Self::NeverRestorable
@@ -119,7 +126,7 @@ impl AdministrationRule {
             | Self::ProjectIsDeleted => "not_restorable",
             Self::TokenOfAnotherHost
             | Self::SharedTokenOfAnotherHost
-            | Self::ModelKeyOfAnotherAddress
+            | Self::ModelKeyOfAnotherAddress { .. }
             | Self::MailPasswordOfAnotherHost
             | Self::ModelIncomplete { .. } => "missing_field",
             Self::MailPasswordExposed
@@ -141,7 +148,7 @@ impl AdministrationRule {
                 | Self::SharedTokenOfAnotherHost
                 | Self::RepositoriesOfSeveralHosts
                 | Self::ProviderOfAnotherHost
-                | Self::ModelKeyOfAnotherAddress
+                | Self::ModelKeyOfAnotherAddress { .. }
                 | Self::MailPasswordOfAnotherHost
                 | Self::MailPasswordExposed
                 | Self::ModelIncomplete { .. }

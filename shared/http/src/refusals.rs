@@ -134,10 +134,8 @@ impl From<AdministrationRule> for ApiError {
         let answer = Self::new(status, rule.code(), rule.to_string());
         match rule {
             AdministrationRule::NotConfirmed => answer.with_data(json!({ "field": "confirm" })),
-            AdministrationRule::ModelKeyOfAnotherAddress => {
-                answer.with_data(json!({ "field": "roles.diagnosis.apiKey" }))
-            }
-            AdministrationRule::ModelIncomplete { field } => answer.with_data(json!({ "field": field })),
+            AdministrationRule::ModelKeyOfAnotherAddress { field }
+            | AdministrationRule::ModelIncomplete { field } => answer.with_data(json!({ "field": field })),
             AdministrationRule::NoModel => answer.with_data(json!({ "field": "enabled" })),
             AdministrationRule::TokenOfAnotherHost => answer.with_data(json!({ "field": "scmToken" })),
             AdministrationRule::SharedTokenOfAnotherHost => answer.with_data(json!({ "field": "token" })),

@@ -1,4 +1,5 @@
 /** The figures, and what is missing. */
+import { answerFigures } from './models.mjs';
 import { BUDGET } from './score.mjs';
 
 /** Share of causes that the text for a model has to name. */
@@ -48,6 +49,7 @@ export function figuresOf({ results, missing }) {
         expected, Object.fromEntries([...groupsOf(some, ({ verdict }) => verdict)].map(([verdict, same]) => [verdict, same.length])),
       ])),
     },
+    answers: answerFigures(results),
     results,
   };
 }
@@ -83,6 +85,7 @@ export function print(figures, { details }) {
   console.log(`\nVerdict without a model: ${verdicts.exact} exact (${verdicts['held out, exact']} of those held out), ${verdicts.category} in the right category\n`);
   const said = [...new Set(Object.values(verdicts.confusion).flatMap((row) => Object.keys(row)))];
   table(Object.entries(verdicts.confusion).map(([expected, row]) => ({ 'is \\ said': expected, ...Object.fromEntries(said.map((verdict) => [verdict, row[verdict] ?? ''])) })));
+  printAnswers(figures.answers);
   for (const [name, value] of Object.entries(recall.all)) {
     if (name in tokens && value < TARGET) printMisses(name, results);
   }
@@ -93,6 +96,16 @@ export function print(figures, { details }) {
     }
   }
   for (const { test, half, outcome } of missing) console.log(`not as it was meant to be: ${test} (${half} half): ${outcome}`);
+}
+
+function printAnswers(answers) {
+  if (!answers) {
+    console.log('\nAnswers of a model: none was asked; EVAL_MODEL and EVAL_MODEL_BASE_URL name one');
+    return;
+  }
+  const failed = Object.entries(answers.errors).map(([error, count]) => `${count} ${error}`).join(', ');
+  console.log(`\nAnswers of ${answers.model}: ${answers.answered} of ${answers.asked}, ${answers.tokens} tokens${failed && `; failed: ${failed}`}\n`);
+  table(Object.entries(answers.by).map(([cut, row]) => ({ '': cut, ...row })));
 }
 
 function printMisses(name, results) {

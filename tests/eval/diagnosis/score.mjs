@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { casesOf } from './cases.mjs';
+import { askModel, isModelConfigured } from './models.mjs';
 import { projectOf } from './runs.mjs';
 import { callTool, executionsOf, getJson, getOptional, settledRuns, traceText } from './service.mjs';
 import { linesOf, names, tokensOf, within } from './text.mjs';
@@ -57,6 +58,7 @@ export async function scoreAll() {
   const newest = new Map(results.map((result) => [result.clusterId, result]));
   for (const result of results) if (result.id > newest.get(result.clusterId).id) newest.set(result.clusterId, result);
   for (const result of newest.values()) Object.assign(result.packed, await pack(CLUSTER_PACKERS, result, result.evidence));
+  if (isModelConfigured) await askModel(results);
   for (const result of results) delete result.evidence;
   return { results, missing };
 }

@@ -12,8 +12,14 @@ use serde_json::{Value, json};
 
 /// These tell about the process that answers, as a function or not, or at what
 /// moment it does; evidence has other fences each time.
-const ABOUT_THE_PROCESS: [RouteId; 4] =
-    [RouteId::Version, RouteId::SettingsPage, RouteId::RunStream, RouteId::ClusterContext];
+const ABOUT_THE_PROCESS: [RouteId; 6] = [
+    RouteId::Version,
+    RouteId::SettingsPage,
+    RouteId::RunStream,
+    RouteId::ClusterContext,
+    RouteId::ExecutionContext,
+    RouteId::RunExecutionContext,
+];
 
 /// A commit that could be asked about.
 const COMMIT: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567";

@@ -1,6 +1,7 @@
 //! A model endpoint that speaks the chat completions API and the Anthropic
-//! messages API. It checks keys, records requests, answers with a script, and
-//! misbehaves on demand.
+//! messages API, streamed or whole as it is asked. It checks keys, records requests, answers with a script, and
+//! misbehaves on demand. `GET /calls` lists the requests and `PUT /script` sets what the model says next, for clients
+//! in other languages.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,12 +17,15 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// The key that the endpoint accepts.
 pub const MODEL_KEY: &str = "sk-a-very-secret-key-of-the-model";
 /// The model that it knows.
 pub const MODEL: &str = "test-model-1";
+/// A cheaper one that it knows.
+pub const SMALL_MODEL: &str = "test-model-small";
 
 /// What the endpoint does with one request.
 #[derive(Debug, Clone)]
@@ -30,6 +34,18 @@ pub enum Play {
     Says(String),
     /// The model says a text after a while.
     SaysAfter(Duration, String),
+    /// The model says a text, and another one once [`ModelServer::release`] is called.
+    SaysHeld(String, String),
+    /// The model says a text whole, although it was asked for a stream.
+    SaysWhole(String),
+    /// A stream that stops after a text, as when the model server is killed.
+    Breaks(String),
+    /// A stream in which the endpoint reports an error after a text.
+    FailsInStream(String),
+    /// Refuses streams as endpoints do that do not know them.
+    RefusesStreams,
+    /// Refuses images as models do that cannot see.
+    RefusesPictures,
     /// The model calls a tool that nobody offered.
     CallsTool,
     /// The answer ends before it is complete.
@@ -58,8 +74,27 @@ impl ModelCall {
     #[must_use]
     pub fn text(&self) -> String {
         let turns = self.body["messages"].as_array().cloned().unwrap_or_default();
-        let texts = turns.iter().filter_map(|turn| turn["content"].as_str());
+        let texts = turns.iter().flat_map(|turn| match &turn["content"] {
+            Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+            content => content.as_str().into_iter().collect::<Vec<_>>(),
+        });
         self.body["system"].as_str().into_iter().chain(texts).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Media types and base64 of the images that came along.
+    #[must_use]
+    pub fn pictures(&self) -> Vec<(String, String)> {
+        let turns = self.body["messages"].as_array().cloned().unwrap_or_default();
+        let parts = turns.iter().filter_map(|turn| turn["content"].as_array()).flatten();
+        let picture = |part: &Value| {
+            let source = &part["source"];
+            if let (Some(kind), Some(data)) = (source["media_type"].as_str(), source["data"].as_str()) {
+                return Some((kind.to_owned(), data.to_owned()));
+            }
+            let url = part["image_url"]["url"].as_str()?.strip_prefix("data:")?;
+            url.split_once(";base64,").map(|(kind, data)| (kind.to_owned(), data.to_owned()))
+        };
+        parts.filter_map(picture).collect()
     }
 
     /// Whether the endpoint was to enforce a schema.
@@ -73,6 +108,7 @@ impl ModelCall {
 struct Known {
     plays: VecDeque<Play>,
     calls: Vec<ModelCall>,
+    held: Arc<Notify>,
 }
 
 /// A running endpoint. Dropping it stops it.
@@ -128,6 +164,16 @@ impl ModelServer {
         lock(&self.known).plays.extend(plays);
     }
 
+    /// Forgets what the next requests were to be answered with.
+    pub fn discard_script(&self) {
+        lock(&self.known).plays.clear();
+    }
+
+    /// Lets a held answer go on.
+    pub fn release(&self) {
+        lock(&self.known).held.notify_one();
+    }
+
     /// What was asked since the last call.
     #[must_use]
     pub fn take_calls(&self) -> Vec<ModelCall> {
@@ -141,6 +187,18 @@ async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    if uri.path() == "/calls" {
+        let bodies: Vec<Value> =
+            lock(&known).calls.iter().map(|call| json!({ "path": call.path, "body": call.body })).collect();
+        return plain(200, "application/json", &Value::from(bodies).to_string());
+    }
+    if uri.path() == "/script" {
+        // A text is said; null is a model that does not answer for ten minutes.
+        let texts: Vec<Option<String>> = serde_json::from_slice(&body).unwrap_or_default();
+        let never = || Play::SaysAfter(Duration::from_secs(600), String::new());
+        lock(&known).plays.extend(texts.into_iter().map(|text| text.map_or_else(never, Play::Says)));
+        return plain(200, "application/json", "{}");
+    }
     let text = |name: &http::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_messages = uri.path() == "/v1/messages";
     if !is_messages && uri.path() != "/v1/chat/completions" {
@@ -148,18 +206,20 @@ async fn receive(
     }
     let api_key = headers.get("x-api-key").and_then(|value| value.to_str().ok());
     let bearer = text(&AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-    let key = if is_messages { api_key } else { bearer };
+    // The vendor's client sends a bearer token since the API version 2026-10-21; both are accepted.
+    let key = if is_messages { api_key.or(bearer) } else { bearer };
     let Ok(body) = serde_json::from_slice::<Value>(&body) else {
         return plain(400, "application/json", r#"{"error":{"message":"not JSON"}}"#);
     };
     let call = ModelCall { path: uri.path().to_owned(), key: key.map(str::to_owned), body: body.clone() };
-    let has_schema = call.has_schema();
+    let (has_schema, has_pictures) = (call.has_schema(), !call.pictures().is_empty());
     lock(&known).calls.push(call);
     if key != Some(MODEL_KEY) {
         return plain(
             401,
             "application/json",
-            &json!({ "error": { "message": format!("bad key {key:?}") } }).to_string(),
+            &json!({ "type": "error", "error": { "type": "authentication_error", "message": format!("bad key {key:?}") } })
+                .to_string(),
         );
     }
     if is_messages && text(&http::HeaderName::from_static("anthropic-version")).is_none() {
@@ -169,8 +229,12 @@ async fn receive(
             r#"{"type":"error","error":{"message":"anthropic-version is required"}}"#,
         );
     }
-    if body["model"] != MODEL {
-        return plain(404, "application/json", r#"{"error":{"message":"no such model"}}"#);
+    if body["model"] != MODEL && body["model"] != SMALL_MODEL {
+        return plain(
+            404,
+            "application/json",
+            r#"{"type":"error","error":{"type":"not_found_error","message":"no such model"}}"#,
+        );
     }
     let play = lock(&known).plays.pop_front().unwrap_or_else(|| Play::Says("ready".to_owned()));
     match play {
@@ -178,6 +242,21 @@ async fn receive(
         Play::SaysAfter(wait, text) => {
             tokio::time::sleep(wait).await;
             said(is_messages, &body, &text)
+        }
+        Play::SaysHeld(first, second) => {
+            let held = Arc::clone(&lock(&known).held);
+            streamed(is_messages, &body, vec![(None, first), (Some(held), second)], End::Whole)
+        }
+        Play::SaysWhole(text) => whole(is_messages, &body, &text),
+        Play::Breaks(text) => streamed(is_messages, &body, vec![(None, text)], End::Nothing),
+        Play::FailsInStream(text) => streamed(is_messages, &body, vec![(None, text)], End::Error),
+        Play::RefusesStreams if body["stream"] == true => {
+            lock(&known).plays.push_front(Play::RefusesStreams);
+            plain(400, "application/json", r#"{"error":{"message":"stream is not supported"}}"#)
+        }
+        Play::RefusesPictures if has_pictures => {
+            lock(&known).plays.push_front(Play::RefusesPictures);
+            plain(400, "application/json", r#"{"error":{"message":"image input is not supported"}}"#)
         }
         Play::CallsTool => called(is_messages),
         Play::StopsEarly => stopped(is_messages),
@@ -195,7 +274,7 @@ async fn receive(
             lock(&known).plays.push_front(Play::RefusesSchemas);
             plain(400, "application/json", r#"{"error":{"message":"response_format is not supported"}}"#)
         }
-        Play::RefusesSchemas => {
+        Play::RefusesSchemas | Play::RefusesStreams | Play::RefusesPictures => {
             let next = lock(&known).plays.pop_front();
             match next {
                 Some(Play::Says(text)) => said(is_messages, &body, &text),
@@ -219,9 +298,115 @@ fn flood(bytes: usize) -> Response {
     Response::new(Body::from_stream(futures::stream::iter(chunks)))
 }
 
+/// How a stream ends.
+enum End {
+    /// As the API says.
+    Whole,
+    /// Without a word.
+    Nothing,
+    /// With an error.
+    Error,
+}
+
+/// The model's words, streamed when that is what was asked.
+fn said(is_messages: bool, asked: &Value, text: &str) -> Response {
+    if asked["stream"] != true {
+        return whole(is_messages, asked, text);
+    }
+    let letters: Vec<char> = text.chars().collect();
+    let pieces = letters.chunks(24).map(|piece| (None, piece.iter().collect())).collect();
+    streamed(is_messages, asked, pieces, End::Whole)
+}
+
+/// Server-sent events in the form of the API. With a forced tool the words are its input, when they are JSON.
+fn streamed(
+    is_messages: bool,
+    asked: &Value,
+    pieces: Vec<(Option<Arc<Notify>>, String)>,
+    end: End,
+) -> Response {
+    let tool = asked["tool_choice"]["name"].as_str();
+    let begins_json = pieces.first().is_some_and(|(_, piece)| piece.trim_start().starts_with('{'));
+    let tool = tool.filter(|_| begins_json);
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let named = |event: &Value| {
+        let name = event["type"].as_str().filter(|_| is_messages);
+        let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+        format!("{name}data: {event}\n\n")
+    };
+    let chunk = |delta: Value, finish: Value| {
+        json!({
+            "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_760_000_000, "model": MODEL,
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": finish, "logprobs": null }],
+        })
+    };
+    let piece = |text: &str| match (is_messages, tool) {
+        (false, _) => chunk(json!({ "content": text }), Value::Null),
+        (true, None) => {
+            json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } })
+        }
+        (true, Some(_)) => {
+            let delta = json!({ "type": "input_json_delta", "partial_json": text });
+            json!({ "type": "content_block_delta", "index": 0, "delta": delta })
+        }
+    };
+    if is_messages {
+        let block = match tool {
+            Some(tool) => json!({ "type": "tool_use", "id": "toolu_1", "name": tool, "input": {} }),
+            None => json!({ "type": "text", "text": "" }),
+        };
+        let message = json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": [],
+            "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": 1200, "output_tokens": 1 },
+        });
+        before.push(json!({ "type": "message_start", "message": message }));
+        before.push(json!({ "type": "content_block_start", "index": 0, "content_block": block }));
+        before.push(json!({ "type": "ping" }));
+        let reason = if tool.is_some() { "tool_use" } else { "end_turn" };
+        after.push(json!({ "type": "content_block_stop", "index": 0 }));
+        let delta = json!({ "stop_reason": reason, "stop_sequence": null });
+        after.push(json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 340 } }));
+        after.push(json!({ "type": "message_stop" }));
+    } else {
+        before.push(chunk(json!({ "role": "assistant", "content": "" }), Value::Null));
+        after.push(chunk(json!({}), "stop".into()));
+        if asked["stream_options"]["include_usage"] == true {
+            let usage = json!({ "prompt_tokens": 1200, "completion_tokens": 340, "total_tokens": 1540 });
+            let mut last = chunk(json!({}), Value::Null);
+            last["choices"] = json!([]);
+            last["usage"] = usage;
+            after.push(last);
+        }
+    }
+    match end {
+        End::Whole => {}
+        End::Nothing => after.clear(),
+        End::Error => {
+            after = vec![
+                json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } }),
+            ];
+        }
+    }
+    let done = if is_messages || after.is_empty() { "" } else { "data: [DONE]\n\n" };
+    let first: String = before.iter().map(&named).collect();
+    let last = after.iter().map(&named).collect::<String>() + done;
+    let middle: Vec<_> = pieces.into_iter().map(|(held, text)| (held, named(&piece(&text)))).collect();
+    let events: Vec<_> = [(None, first)].into_iter().chain(middle).chain([(None, last)]).collect();
+    let stream = futures::stream::unfold(events.into_iter(), |mut events| async move {
+        let (held, text) = events.next()?;
+        if let Some(held) = held {
+            held.notified().await;
+        }
+        Some((Ok::<_, Infallible>(Bytes::from(text)), events))
+    });
+    let mut response = Response::new(Body::from_stream(stream));
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
+    response
+}
+
 /// The model's words in the form of the API. With a forced tool the words are its
 /// input, as the messages API answers.
-fn said(is_messages: bool, asked: &Value, text: &str) -> Response {
+fn whole(is_messages: bool, asked: &Value, text: &str) -> Response {
     let answer = if is_messages {
         let tool = asked["tool_choice"]["name"].as_str();
         let input: Option<Value> = tool.and(serde_json::from_str(text).ok());

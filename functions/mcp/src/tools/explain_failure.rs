@@ -129,7 +129,11 @@ async fn explain(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let has_evidence = detail != Detail::Summary;
     let is_told = has_evidence && (item.status.is_failing() || item.flaky);
     let evidence = record.evidence;
-    let requests = evidence.network_requests.into_iter().filter(NetworkRequest::is_failing);
+    // What the backend logged may name the cause, whatever it answered.
+    let is_telling = |request: &NetworkRequest| request.is_failing() || !request.server_logs.is_empty();
+    let mut requests: Vec<NetworkRequest> =
+        evidence.network_requests.into_iter().filter(is_telling).collect();
+    requests.sort_by_key(NetworkRequest::is_failing);
     let is_screenshot = |kind: &str| kind == executions::FileKind::Screenshot.as_str();
     let screenshot_count = shown.attachments.iter().filter(|file| is_screenshot(file.kind)).count();
     // Other files than pictures are no reason to look at any.
@@ -178,7 +182,7 @@ async fn explain(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
         trace_count: shown.traces.len(),
         url: shown.url,
         console: if is_told { last_entries(evidence.console_logs.into_iter()) } else { Vec::new() },
-        network: if is_told { last_entries(requests) } else { Vec::new() },
+        network: if is_told { last_entries(requests.into_iter()) } else { Vec::new() },
         aria_excerpt: evidence
             .aria_snapshot
             .filter(|_| has_evidence)

@@ -4,7 +4,7 @@
 use callboard_auth::routes::Roles;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ProjectId};
-use callboard_query::diagnoses::{self, PackedSection};
+use callboard_query::diagnoses::{self, ClusterContext, Grounds, PackedSection};
 use callboard_query::scm::{self, ClusterRange, ClusterSuspects, SuspectsOf};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -78,8 +78,9 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let shas = commits(&input.selected_commit_shas)?;
     let project = context.cluster(input.cluster_id).await?;
     let base = input.base_commit.as_deref();
-    let mut found =
-        diagnoses::cluster_context(&context.query, project, input.cluster_id, base, &shas).await?;
+    let grounds = Grounds { sample: None, base_commit: input.base_commit.clone(), commits: shas };
+    let ClusterContext { cluster, evidence: mut found } =
+        diagnoses::cluster_context(&context.query, project, input.cluster_id, &grounds).await?;
     let range = Commits::read(&asked, project, input.cluster_id, base).await?;
     if let Some(suspects) = range.found.as_deref() {
         found.add_suspects(suspects);
@@ -99,7 +100,7 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
         already_green: found.coverage.already_green,
         source_control_error: range.problem.clone(),
     };
-    let item = found.cluster.item;
+    let item = cluster.item;
     answer(&Output {
         cluster_id: item.brief.id,
         text: packed.text,

@@ -2,7 +2,8 @@
 
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
-use callboard_query::{clusters, diagnoses};
+use callboard_query::clusters;
+use callboard_query::diagnoses::{self, Subject};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -51,7 +52,8 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let context = asked.context;
     let project = context.cluster(cluster_id).await?;
     let cluster = clusters::detail(&context.query, project, cluster_id).await?;
-    let found = diagnoses::newest(&context.query, project, cluster_id, context.identity()).await?;
+    let found =
+        diagnoses::newest(&context.query, project, Subject::Cluster(cluster_id), context.identity()).await?;
     let is_missing = found.is_none();
     let output = Output {
         cluster_id: cluster.item.brief.id,

@@ -6,7 +6,7 @@ use callboard_auth::limits::DIAGNOSE;
 use callboard_auth::routes::Roles;
 use callboard_domain::ids::ClusterId;
 use callboard_query::clusters;
-use callboard_query::diagnoses::{self, Diagnosis, DiagnosisError, DiagnosisRequest};
+use callboard_query::diagnoses::{self, Diagnosis, DiagnosisError, DiagnosisRequest, Grounds, Subject};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -78,19 +78,21 @@ async fn run(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     if let Some(commit) = input.base_commit.map(|commit| commit.to_ascii_lowercase()) {
         clusters::set_base_commit(&context.query, acting, project, input.cluster_id, Some(commit)).await?;
     }
-    let wanted = DiagnosisRequest { force: input.force.unwrap_or_default(), note: None };
-    let requested = diagnoses::request(&context.query, acting, project, input.cluster_id, wanted).await;
+    let force = input.force.unwrap_or_default();
+    let wanted = DiagnosisRequest { force, note: None, grounds: Grounds::default() };
+    let subject = Subject::Cluster(input.cluster_id);
+    let requested = diagnoses::request(&context.query, acting, project, subject, wanted).await;
     let requested = requested.map_err(fail)?;
     let found =
         diagnoses::wait_until_done(&context.query, project, requested.id, context.identity(), PATIENCE)
             .await?;
-    answer(&Output::of(found))
+    answer(&Output::of(input.cluster_id, found))
 }
 
 impl Output {
-    fn of(found: Diagnosis) -> Self {
+    fn of(asked: ClusterId, found: Diagnosis) -> Self {
         Self {
-            cluster_id: found.cluster_id,
+            cluster_id: found.cluster_id.unwrap_or(asked.get()),
             diagnosis_id: found.id,
             status: found.status,
             category: found.category,

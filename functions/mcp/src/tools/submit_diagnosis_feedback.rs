@@ -3,7 +3,7 @@
 use callboard_auth::routes::Roles;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, DiagnosisId, ProjectId};
-use callboard_query::diagnoses::{self, Vote};
+use callboard_query::diagnoses::{self, Subject, Vote};
 use callboard_query::{Entity, resolve};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -87,7 +87,9 @@ async fn subject(
     let found = match cluster {
         Some(cluster) => {
             let project = context.cluster(cluster).await?;
-            let newest = diagnoses::newest(&context.query, project, cluster, context.identity()).await?;
+            let newest =
+                diagnoses::newest(&context.query, project, Subject::Cluster(cluster), context.identity())
+                    .await?;
             newest.map(|newest| (project, newest))
         }
         None => None,

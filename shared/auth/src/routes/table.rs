@@ -415,6 +415,14 @@ routes! {
     DomSnapshot => get("/api/test-run-cases/{id}/dom-snapshot").of(Entity::Execution);
     /// How the environment differs from that of the last pass.
     EnvironmentDiff => get("/api/test-run-cases/{id}/environment-diff").of(Entity::Execution);
+    /// Requests a diagnosis of an execution.
+    DiagnoseExecution => post("/api/test-run-cases/{id}/diagnose").reporting().of(Entity::Execution);
+    /// The newest diagnosis of an execution.
+    ExecutionDiagnosis => get("/api/test-run-cases/{id}/diagnosis").of(Entity::Execution);
+    /// All versions of an execution's diagnosis.
+    ExecutionDiagnoses => get("/api/test-run-cases/{id}/diagnoses").of(Entity::Execution);
+    /// The evidence of an execution as one text.
+    ExecutionContext => get("/api/test-run-cases/{id}/diagnosis-context").of(Entity::Execution);
 
     // The executions of a run are also found below it.
     /// One execution of a run.
@@ -425,6 +433,12 @@ routes! {
     RunExecutionFiles => get("/api/test-runs/{id}/cases/{caseId}/files").of(Entity::Execution);
     /// Why an execution of a run failed.
     RunExecutionExplanation => get("/api/test-runs/{id}/cases/{caseId}/explain").of(Entity::Execution);
+    /// Requests a diagnosis of an execution of a run.
+    DiagnoseRunExecution => post("/api/test-runs/{id}/cases/{caseId}/diagnose").reporting().of(Entity::Execution);
+    /// The newest diagnosis of an execution of a run.
+    RunExecutionDiagnosis => get("/api/test-runs/{id}/cases/{caseId}/diagnosis").of(Entity::Execution);
+    /// The evidence of an execution of a run as one text.
+    RunExecutionContext => get("/api/test-runs/{id}/cases/{caseId}/diagnosis-context").of(Entity::Execution);
     /// A locator that works instead of one that does not, of a run.
     RunExecutionHealing => get("/api/test-runs/{id}/cases/{caseId}/locator-healing").of(Entity::Execution);
     /// Notes which locator a person chose for an execution of a run.

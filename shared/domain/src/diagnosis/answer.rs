@@ -264,7 +264,7 @@ fn plain(text: &str) -> String {
 
 /// The same for sentences, in which addresses are left out: nothing of an answer
 /// may lead anywhere.
-fn prose(text: &str) -> String {
+pub(super) fn prose(text: &str) -> String {
     let text = plain(text);
     let text = text.trim();
     if !text.contains("://") {

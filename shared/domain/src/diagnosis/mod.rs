@@ -5,6 +5,7 @@
 //! test output: it is bounded, cleaned, and shown as text only.
 
 mod answer;
+mod partial;
 mod patch;
 mod settings;
 mod words;
@@ -12,9 +13,10 @@ mod words;
 pub use answer::{
     AnswerError, EvidenceRef, Hypothesis, ModelAnswer, SuggestedFix, answer_schema, parse_answer,
 };
+pub use partial::PartialAnswer;
 pub use patch::{PatchCheck, PatchStatus, PatchedFile, check_patch, patched_files};
 pub use settings::{
-    DEFAULT_LIMITS, DiagnosisLimits, DiagnosisSettings, LIMIT_FIELDS, LimitField, ModelProtocol,
+    DEFAULT_LIMITS, DiagnosisLimits, DiagnosisSettings, LIMIT_FIELDS, LimitField, ModelProtocol, ModelRole,
     ModelSettings,
 };
 pub use words::{Category, Confidence, DiagnosisStatus, Severity};

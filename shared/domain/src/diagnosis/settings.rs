@@ -49,56 +49,49 @@ impl ModelProtocol {
     }
 }
 
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelRole {
+    /// It diagnoses.
+    Diagnosis,
+    /// It is asked first, and its answer kept when it is sure enough.
+    FirstPass,
+}
+
+impl ModelRole {
+    /// Both roles.
+    pub const ALL: [Self; 2] = [Self::Diagnosis, Self::FirstPass];
+
+    /// The key of the role in settings.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Diagnosis => "diagnosis",
+            Self::FirstPass => "firstPass",
+        }
+    }
+
+    /// Reads a key.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}
+
 /// A model endpoint as an administrator entered it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelSettings {
     /// How it is spoken to.
     pub provider: ModelProtocol,
-    /// Where its API begins, without a trailing slash.
+    /// Where its API begins, without a trailing slash. Empty for a first pass that uses the endpoint and the key of the
+    /// model that diagnoses.
     pub base_url: String,
     /// Name of the model.
     pub model: String,
     /// Its key, sealed; local servers have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_key: Option<String>,
-}
-
-/// Limits of diagnoses. Days are UTC days.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DiagnosisLimits {
-    /// Tokens of evidence in one request.
-    pub max_input_tokens: i64,
-    /// How long one request may take, seconds.
-    pub timeout_seconds: i64,
-    /// Requests a day, over all projects.
-    pub calls_per_day: i64,
-    /// Tokens a day, in both directions, over all projects.
-    pub tokens_per_day: i64,
-    /// Requests a day for one project.
-    pub project_calls_per_day: i64,
-    /// Tokens a day for one project.
-    pub project_tokens_per_day: i64,
-    /// Failure clusters of one run that are diagnosed automatically.
-    pub auto_diagnose_max: i64,
-}
-
-/// Limits where nothing is set.
-pub const DEFAULT_LIMITS: DiagnosisLimits = DiagnosisLimits {
-    max_input_tokens: 16_000,
-    timeout_seconds: 120,
-    calls_per_day: 200,
-    tokens_per_day: 2_000_000,
-    project_calls_per_day: 100,
-    project_tokens_per_day: 1_000_000,
-    auto_diagnose_max: 3,
-};
-
-impl Default for DiagnosisLimits {
-    fn default() -> Self {
-        DEFAULT_LIMITS
-    }
 }
 
 /// One limit: its name on the wire and what it may be.
@@ -118,65 +111,57 @@ pub struct LimitField {
     pub place: fn(&mut DiagnosisLimits) -> &mut i64,
 }
 
-/// All limits, in the order of pages and documents.
-pub const LIMIT_FIELDS: [LimitField; 7] = [
-    LimitField {
-        key: "maxInputTokens",
-        label: "Evidence per request (tokens)",
-        min: 2_000,
-        max: 200_000,
-        get: |limits| limits.max_input_tokens,
-        place: |limits| &mut limits.max_input_tokens,
-    },
-    LimitField {
-        key: "timeoutSeconds",
-        label: "Timeout of a request (seconds)",
-        min: 5,
-        max: 240,
-        get: |limits| limits.timeout_seconds,
-        place: |limits| &mut limits.timeout_seconds,
-    },
-    LimitField {
-        key: "callsPerDay",
-        label: "Requests per day",
-        min: 0,
-        max: 100_000,
-        get: |limits| limits.calls_per_day,
-        place: |limits| &mut limits.calls_per_day,
-    },
-    LimitField {
-        key: "tokensPerDay",
-        label: "Tokens per day",
-        min: 0,
-        max: 1_000_000_000,
-        get: |limits| limits.tokens_per_day,
-        place: |limits| &mut limits.tokens_per_day,
-    },
-    LimitField {
-        key: "projectCallsPerDay",
-        label: "Requests per day and project",
-        min: 0,
-        max: 100_000,
-        get: |limits| limits.project_calls_per_day,
-        place: |limits| &mut limits.project_calls_per_day,
-    },
-    LimitField {
-        key: "projectTokensPerDay",
-        label: "Tokens per day and project",
-        min: 0,
-        max: 1_000_000_000,
-        get: |limits| limits.project_tokens_per_day,
-        place: |limits| &mut limits.project_tokens_per_day,
-    },
-    LimitField {
-        key: "autoDiagnoseMax",
-        label: "Automatic diagnoses per run",
-        min: 1,
-        max: 20,
-        get: |limits| limits.auto_diagnose_max,
-        place: |limits| &mut limits.auto_diagnose_max,
-    },
-];
+/// Declares the limits: field, name on the wire, label, bounds and default, in the order of pages and documents.
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])+ $field:ident $key:literal $label:literal $min:literal..=$max:literal = $default:literal;)+) => {
+        /// Limits of diagnoses. Days are UTC days.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub struct DiagnosisLimits {
+            $($(#[doc = $doc])+ pub $field: i64,)+
+        }
+
+        /// Limits where nothing is set.
+        pub const DEFAULT_LIMITS: DiagnosisLimits = DiagnosisLimits { $($field: $default,)+ };
+
+        /// All limits, in the order of pages and documents.
+        pub const LIMIT_FIELDS: &[LimitField] = &[
+            $(LimitField {
+                key: $key,
+                label: $label,
+                min: $min,
+                max: $max,
+                get: |limits| limits.$field,
+                place: |limits| &mut limits.$field,
+            },)+
+        ];
+    };
+}
+
+limits! {
+    /// Tokens of evidence in one request.
+    max_input_tokens "maxInputTokens" "Evidence per request (tokens)" 2_000..=200_000 = 16_000;
+    /// How long one request may take, seconds.
+    timeout_seconds "timeoutSeconds" "Timeout of a request (seconds)" 5..=240 = 120;
+    /// Requests a day, over all projects.
+    calls_per_day "callsPerDay" "Requests per day" 0..=100_000 = 200;
+    /// Tokens a day, in both directions, over all projects.
+    tokens_per_day "tokensPerDay" "Tokens per day" 0..=1_000_000_000 = 2_000_000;
+    /// Requests a day for one project.
+    project_calls_per_day "projectCallsPerDay" "Requests per day and project" 0..=100_000 = 100;
+    /// Tokens a day for one project.
+    project_tokens_per_day "projectTokensPerDay" "Tokens per day and project" 0..=1_000_000_000 = 1_000_000;
+    /// Failure clusters of one run that are diagnosed automatically.
+    auto_diagnose_max "autoDiagnoseMax" "Automatic diagnoses per run" 1..=20 = 3;
+    /// Least confidence at which an answer of the first pass is kept, 0 to 100.
+    first_pass_confidence "firstPassConfidence" "Keep a first answer from this confidence (percent)" 1..=100 = 80;
+}
+
+impl Default for DiagnosisLimits {
+    fn default() -> Self {
+        DEFAULT_LIMITS
+    }
+}
 
 /// Everything that is set about diagnoses, as it is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,6 +174,11 @@ pub struct DiagnosisSettings {
     /// The model; none is configured without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelSettings>,
+    /// A cheaper model that is asked first; the other one is asked when its answer is not sure enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_pass: Option<ModelSettings>,
+    /// Whether screenshots of the failure are sent along. They cannot be masked.
+    pub send_screenshots: bool,
     /// Instructions for all projects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
@@ -204,6 +194,35 @@ impl DiagnosisSettings {
     #[must_use]
     pub fn active_model(&self) -> Option<&ModelSettings> {
         self.model.as_ref().filter(|_| self.enabled)
+    }
+
+    /// The stored settings of a role.
+    #[must_use]
+    pub const fn stored(&self, role: ModelRole) -> Option<&ModelSettings> {
+        match role {
+            ModelRole::Diagnosis => self.model.as_ref(),
+            ModelRole::FirstPass => self.first_pass.as_ref(),
+        }
+    }
+
+    /// Where the settings of a role are stored.
+    pub const fn stored_mut(&mut self, role: ModelRole) -> &mut Option<ModelSettings> {
+        match role {
+            ModelRole::Diagnosis => &mut self.model,
+            ModelRole::FirstPass => &mut self.first_pass,
+        }
+    }
+
+    /// The model of a role, and the role whose key it takes: a first pass without an address of its own is another
+    /// model of the same endpoint.
+    #[must_use]
+    pub fn resolved(&self, role: ModelRole) -> Option<(ModelSettings, ModelRole)> {
+        let own = self.stored(role)?;
+        if role == ModelRole::Diagnosis || !own.base_url.is_empty() {
+            return Some((own.clone(), role));
+        }
+        let shared = self.model.clone()?;
+        Some((ModelSettings { model: own.model.clone(), ..shared }, ModelRole::Diagnosis))
     }
 }
 

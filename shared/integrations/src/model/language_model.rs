@@ -1,5 +1,7 @@
 //! What every client of a model can do.
 
+use std::sync::{Mutex, PoisonError};
+
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -25,6 +27,21 @@ pub enum Turn {
     Model(String),
 }
 
+/// An image that goes along with the first turn.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Media type: `image/png`, `image/jpeg` or `image/webp`.
+    pub media_type: &'static str,
+    /// The image in base64.
+    pub base64: String,
+}
+
+impl std::fmt::Debug for Picture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Picture({}, {} characters)", self.media_type, self.base64.len())
+    }
+}
+
 /// A question.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
@@ -32,6 +49,8 @@ pub struct ModelRequest {
     pub instructions: String,
     /// The conversation.
     pub turns: Vec<Turn>,
+    /// Images that belong to the first turn. Endpoints that take none are asked again without.
+    pub pictures: Vec<Picture>,
     /// Name and JSON schema of the answer; none for an answer in words.
     pub schema: Option<(&'static str, Value)>,
     /// Tokens of the answer.
@@ -53,12 +72,47 @@ pub struct ModelReply {
     pub calls: i64,
 }
 
+/// What a model has written so far, for those who watch it. It is filled while the endpoint streams.
+#[derive(Debug, Default)]
+pub struct Draft(Mutex<String>);
+
+impl Draft {
+    /// The text so far.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Bytes of the text so far.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// A new request begins.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub(super) fn push(&self, text: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+    }
+}
+
 /// A model behind an endpoint.
 #[async_trait]
 pub trait LanguageModel: Send + Sync {
-    /// Asks a question. With a schema, endpoints that refuse it are asked again
-    /// with JSON mode, and then with instructions alone.
-    async fn ask(&self, request: &ModelRequest) -> Result<ModelReply, ModelError>;
+    /// Asks a question; `draft` holds what the model has written so far. With a schema, endpoints that refuse it are
+    /// asked again with JSON mode, and then with instructions alone; last of all without streaming.
+    async fn ask(&self, request: &ModelRequest, draft: &Draft) -> Result<ModelReply, ModelError>;
+}
+
+/// The form of a request. Endpoints differ in what they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) mode: OutputMode,
+    pub(super) has_pictures: bool,
+    pub(super) is_streamed: bool,
 }
 
 impl ModelRequest {
@@ -74,12 +128,23 @@ impl ModelRequest {
         }
     }
 
-    /// The modes that are tried, best first.
-    pub(super) const fn modes(&self, with_json: bool) -> &'static [OutputMode] {
-        match (&self.schema, with_json) {
+    /// The forms that are tried, best first: a refused request is made again with less.
+    pub(super) fn forms(&self, with_json: bool) -> Vec<Form> {
+        let modes: &[OutputMode] = match (&self.schema, with_json) {
             (None, _) => &[OutputMode::Text],
             (Some(_), true) => &[OutputMode::Schema, OutputMode::Json, OutputMode::Text],
             (Some(_), false) => &[OutputMode::Schema, OutputMode::Text],
-        }
+        };
+        let with_pictures = modes.first().filter(|_| !self.pictures.is_empty());
+        let with_pictures =
+            with_pictures.map(|mode| Form { mode: *mode, has_pictures: true, is_streamed: true });
+        let streamed = modes.iter().map(|mode| Form { mode: *mode, has_pictures: false, is_streamed: true });
+        let plain = Form { mode: OutputMode::Text, has_pictures: false, is_streamed: false };
+        with_pictures.into_iter().chain(streamed).chain([plain]).collect()
+    }
+
+    /// The images of a form.
+    pub(super) fn pictures_for(&self, form: Form) -> &[Picture] {
+        if form.has_pictures { &self.pictures } else { &[] }
     }
 }

@@ -8,6 +8,7 @@
 
 mod chat_completions;
 mod error;
+mod event_stream;
 mod language_model;
 mod messages;
 mod transport;
@@ -17,7 +18,7 @@ use callboard_domain::time::Timestamp;
 use callboard_platform::egress::AdminUrl;
 
 pub use error::ModelError;
-pub use language_model::{LanguageModel, ModelReply, ModelRequest, OutputMode, Turn};
+pub use language_model::{Draft, LanguageModel, ModelReply, ModelRequest, OutputMode, Picture, Turn};
 pub use transport::ModelEndpoint;
 
 use chat_completions::ChatCompletions;

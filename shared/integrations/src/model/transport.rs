@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use callboard_domain::diagnosis::ModelProtocol;
 use callboard_domain::time::Timestamp;
-use callboard_platform::egress::{AdminUrl, Answer, EgressError};
+use callboard_platform::egress::{AdminUrl, EgressError};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use serde_json::Value;
 use url::Url;
 
 use super::error::ModelError;
+use super::event_stream::{EventReader, Incoming};
 
-/// Bytes read of one answer.
-const MAX_ANSWER_BYTES: usize = 4_000_000;
 /// The longest wait an endpoint is believed, ms.
 const MAX_WAIT_MS: i64 = 24 * 60 * 60 * 1000;
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -52,6 +51,8 @@ pub(super) struct Transport {
 pub(super) enum Received {
     /// The JSON of a success.
     Answer(Value),
+    /// A success whose events went to the reader.
+    Streamed,
     /// The request was refused, mostly for a feature the endpoint lacks.
     Refused(u16),
 }
@@ -78,11 +79,16 @@ impl Transport {
     }
 
     /// Sends JSON to a place below the base address. A base address that already
-    /// ends with the beginning of `path` is taken as it is.
+    /// ends with the beginning of `path` is taken as it is. Events of a streamed answer go to `reader` as they arrive.
     ///
     /// # Errors
     /// [`ModelError`]; refusals of the request itself are [`Received::Refused`].
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Received, ModelError> {
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        reader: &mut dyn EventReader,
+    ) -> Result<Received, ModelError> {
         let base = self.endpoint.base_url.trim_end_matches('/');
         let path = match path.split_once('/') {
             Some((first, rest)) if base.ends_with(&format!("/{first}")) => rest,
@@ -90,12 +96,18 @@ impl Transport {
         };
         let (address, bytes) = (format!("{base}/{path}"), body.to_string().into_bytes());
         let timeout = self.endpoint.timeout;
-        let sent = self.client.post(&address, self.headers(), bytes, MAX_ANSWER_BYTES, timeout);
-        let Answer { status, headers, body } = sent.await.map_err(|error| self.no_answer(&error))?;
+        let mut incoming = Incoming::new(reader);
+        let sent = self.client.post_into(&address, self.headers(body), bytes, timeout, &mut incoming).await;
+        sent.map_err(|error| self.no_answer(&error, incoming.limit()))?;
+        let (status, headers) = incoming.head.take().ok_or_else(|| self.unreadable())?;
         let host = self.host();
         Err(match status.as_u16() {
+            200..=299 if incoming.is_stream => {
+                incoming.finish();
+                return Ok(Received::Streamed);
+            }
             200..=299 => {
-                let answer = serde_json::from_slice(&body).map_err(|_| self.unreadable())?;
+                let answer = serde_json::from_slice(&incoming.body).map_err(|_| self.unreadable())?;
                 return Ok(Received::Answer(answer));
             }
             401 | 403 => ModelError::KeyRejected { host },
@@ -105,6 +117,11 @@ impl Transport {
             400 | 413 | 422 => return Ok(Received::Refused(status.as_u16())),
             status => ModelError::Failed { host, status },
         })
+    }
+
+    /// The endpoint reported an error in the middle of a stream.
+    pub(super) fn failed(&self, status: u16) -> ModelError {
+        ModelError::Failed { host: self.host(), status }
     }
 
     /// The request was refused in every form.
@@ -117,10 +134,12 @@ impl Transport {
         ModelError::Unreadable { host: self.host() }
     }
 
-    fn headers(&self) -> HeaderMap {
+    fn headers(&self, body: &Value) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let accepted =
+            if body["stream"] == true { "text/event-stream, application/json" } else { "application/json" };
+        headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         let (name, text) = match self.endpoint.protocol {
             ModelProtocol::ChatCompletions => {
                 (AUTHORIZATION, self.endpoint.key.as_ref().map(|key| format!("Bearer {key}")))
@@ -145,13 +164,13 @@ impl Transport {
         Some(Timestamp(self.now.millis().saturating_add(wait)))
     }
 
-    fn no_answer(&self, error: &EgressError) -> ModelError {
+    fn no_answer(&self, error: &EgressError, limit_bytes: usize) -> ModelError {
         let host = self.host();
         let seconds = self.endpoint.timeout.as_secs();
         match error {
             EgressError::Refused => ModelError::AddressRefused { host },
             EgressError::Redirected => ModelError::Redirected { host },
-            EgressError::TooLarge => ModelError::TooLarge { host, limit_bytes: MAX_ANSWER_BYTES },
+            EgressError::TooLarge => ModelError::TooLarge { host, limit_bytes },
             EgressError::TooSlow => ModelError::TooSlow { host, seconds },
             EgressError::Request(error) if error.is_timeout() && !error.is_connect() => {
                 ModelError::TooSlow { host, seconds }

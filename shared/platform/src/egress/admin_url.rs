@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use http::header::{HeaderMap, LOCATION};
 use http::{Method, StatusCode};
 use url::Url;
@@ -16,6 +17,15 @@ use super::{EgressError, TOTAL_TIMEOUT, read_body};
 
 /// Redirects followed: a renamed repository takes one.
 const MAX_REDIRECTS: usize = 3;
+
+/// Takes the body of an answer as it arrives.
+pub trait BodySink: Send {
+    /// The answer begins. Returns how many bytes of its body are read.
+    fn begin(&mut self, status: StatusCode, headers: &HeaderMap) -> usize;
+
+    /// The next bytes of the body.
+    fn receive(&mut self, bytes: &[u8]);
+}
 
 /// A client for hosts that administrators entered.
 #[derive(Debug, Clone)]
@@ -52,25 +62,36 @@ impl AdminUrl {
         tokio::time::timeout(TOTAL_TIMEOUT, answer).await.map_err(|_| EgressError::TooSlow)?
     }
 
-    /// Sends a body to an address and reads the answer whole, within `timeout`.
-    /// A redirect that keeps method and body (307, 308) is followed on the same
-    /// origin; any other one is an error, because it would drop the body.
+    /// Sends a body to an address and passes the answer to a sink as it arrives, all within `timeout`. A
+    /// redirect that keeps method and body (307, 308) is followed on the same origin; any other one is an error, because
+    /// it would drop the body.
     ///
     /// # Errors
     /// As [`AdminUrl::get`].
-    pub async fn post(
+    pub async fn post_into(
         &self,
         address: &str,
         headers: HeaderMap,
         body: Vec<u8>,
-        max_bytes: usize,
         timeout: Duration,
-    ) -> Result<Answer, EgressError> {
-        let answer = self.send_on(Method::POST, address, headers, body, max_bytes, timeout);
-        tokio::time::timeout(timeout, answer).await.map_err(|_| EgressError::TooSlow)?
+        sink: &mut dyn BodySink,
+    ) -> Result<(), EgressError> {
+        let passed = async {
+            let answer = self.respond(Method::POST, address, headers, body, timeout).await?;
+            let mut left = sink.begin(answer.status(), answer.headers());
+            let mut chunks = answer.bytes_stream();
+            while let Some(chunk) = chunks.next().await {
+                let chunk = chunk?;
+                left = left.checked_sub(chunk.len()).ok_or(EgressError::TooLarge)?;
+                sink.receive(&chunk);
+            }
+            Ok(())
+        };
+        tokio::time::timeout(timeout, passed).await.map_err(|_| EgressError::TooSlow)?
     }
 
-    /// The same with another method, within 10 seconds.
+    /// Sends a body with a method and reads the answer whole, within 10 seconds. Redirects are treated as by
+    /// [`AdminUrl::post_into`].
     ///
     /// # Errors
     /// As [`AdminUrl::get`].
@@ -82,31 +103,35 @@ impl AdminUrl {
         body: Vec<u8>,
         max_bytes: usize,
     ) -> Result<Answer, EgressError> {
-        let answer = self.send_on(method, address, headers, body, max_bytes, TOTAL_TIMEOUT);
-        tokio::time::timeout(TOTAL_TIMEOUT, answer).await.map_err(|_| EgressError::TooSlow)?
+        let written = async {
+            let answer = self.respond(method, address, headers, body, TOTAL_TIMEOUT).await?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            Ok(Answer { status, headers, body: read_body(answer, max_bytes, false).await? })
+        };
+        tokio::time::timeout(TOTAL_TIMEOUT, written).await.map_err(|_| EgressError::TooSlow)?
     }
 
-    async fn send_on(
+    /// Sends a body and follows redirects on the same origin. The body of the answer is not read.
+    async fn respond(
         &self,
         method: Method,
         address: &str,
         headers: HeaderMap,
         body: Vec<u8>,
-        max_bytes: usize,
         timeout: Duration,
-    ) -> Result<Answer, EgressError> {
+    ) -> Result<reqwest::Response, EgressError> {
         let mut url = Url::parse(address).map_err(|_| EgressError::Refused)?;
         for _ in 0..=MAX_REDIRECTS {
             self.require_safe(&url)?;
             let (headers, body) = (headers.clone(), body.clone());
             let answer = self.0.one_within(timeout, method.clone(), &url, headers, body).await?;
-            let (status, headers) = (answer.status(), answer.headers().clone());
+            let status = answer.status();
             if !status.is_redirection() {
-                return Ok(Answer { status, headers, body: read_body(answer, max_bytes, false).await? });
+                return Ok(answer);
             }
             let keeps_body =
                 matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-            let place = headers.get(LOCATION).and_then(|place| place.to_str().ok());
+            let place = answer.headers().get(LOCATION).and_then(|place| place.to_str().ok());
             let next = place.filter(|_| keeps_body).and_then(|place| url.join(place).ok());
             url = next.filter(|next| next.origin() == url.origin()).ok_or(EgressError::Redirected)?;
         }

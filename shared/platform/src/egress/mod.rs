@@ -15,7 +15,7 @@ use futures::StreamExt;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderValue, USER_AGENT};
 use serde_json::Value;
 
-pub use admin_url::AdminUrl;
+pub use admin_url::{AdminUrl, BodySink};
 pub use pagination::{Next, next_page, page_of_relation};
 pub use targets::Allowed;
 pub use user_url::{Answer, Lookup, SystemLookup, UserUrl, reachable};

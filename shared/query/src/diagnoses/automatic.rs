@@ -6,7 +6,7 @@ use callboard_domain::ids::{ProjectId, RunId};
 use callboard_domain::time::Timestamp;
 use callboard_store::clusters::{self, reads};
 use callboard_store::db::Session;
-use callboard_store::diagnoses::{self, NewDiagnosis};
+use callboard_store::diagnoses::{self, NewDiagnosis, Subject};
 use callboard_store::outbox::StoredEvent;
 use callboard_store::{projects, runs};
 
@@ -64,7 +64,7 @@ async fn diagnose_run(
     let mut room = max;
     let mut undiagnosed = Vec::new();
     for cluster in reads::new_of_run(session, project, run, MAX_NEW_CLUSTERS).await? {
-        if diagnoses::of_cluster(session, project, cluster, None, 1).await?.is_empty() {
+        if diagnoses::versions(session, project, Subject::Cluster(cluster), None, 1).await?.is_empty() {
             undiagnosed.push(cluster);
         } else {
             room -= 1;
@@ -74,9 +74,11 @@ async fn diagnose_run(
     for cluster in undiagnosed {
         let locked = clusters::lock(session, project, vec![cluster.get()]).await?;
         // Somebody may have requested it in the meantime.
-        let is_free = diagnoses::of_cluster(session, project, cluster, None, 1).await?.is_empty();
+        let is_free =
+            diagnoses::versions(session, project, Subject::Cluster(cluster), None, 1).await?.is_empty();
         if !locked.is_empty() && is_free {
-            commands::queue(session, project, cluster, NewDiagnosis::default(), now).await?;
+            commands::queue(session, project, Subject::Cluster(cluster), NewDiagnosis::default(), now)
+                .await?;
         }
     }
     Ok(())

@@ -60,6 +60,7 @@ pub(super) async fn reserve(
     ctx: &Context,
     project: ProjectId,
     (model, limits): (&ModelSettings, &DiagnosisLimits),
+    purpose: &'static str,
     input_tokens: i64,
     now: Timestamp,
 ) -> Result<std::result::Result<Reserved, BudgetExceeded>> {
@@ -74,7 +75,7 @@ pub(super) async fn reserve(
         project,
         provider: model.provider.as_str(),
         model: model.model.clone(),
-        purpose: "diagnosis",
+        purpose,
         input_tokens,
     };
     let usage = Usage { calls: 1, input_tokens, ..Usage::default() };

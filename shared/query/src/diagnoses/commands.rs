@@ -2,22 +2,26 @@
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::audit::AuditAction;
-use callboard_domain::diagnosis::DiagnosisStatus;
-use callboard_domain::ids::{ClusterId, DiagnosisId, ProjectId};
+use callboard_domain::diagnosis::{DiagnosisSettings, DiagnosisStatus};
+use callboard_domain::ids::{DiagnosisId, ExecutionId, ProjectId};
+use callboard_domain::status::Outcome;
 use callboard_domain::time::Timestamp;
 use callboard_store::db::Session;
-use callboard_store::diagnoses::{self, NewDiagnosis};
-use callboard_store::{clusters as store, jobs};
+use callboard_store::diagnoses::{self, Grounds, NewDiagnosis, Subject};
+use callboard_store::settings::lock as lock_settings;
+use callboard_store::{clusters, jobs};
 use serde_json::json;
 
 use super::error::DiagnosisError;
 use super::payload::Diagnose;
-use super::reading::{get, voter};
+use super::reading::{existing, get, voter};
 use super::settings;
 use super::shapes::Diagnosis;
 use crate::accounts::Acting;
 use crate::administration::AdministrationRule;
-use crate::{Context, Entity, QueryError, Result, clusters};
+use crate::clusters::survivor;
+use crate::executions::required_execution;
+use crate::{Context, Entity, QueryError, Result};
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +30,8 @@ pub struct DiagnosisRequest {
     pub force: bool,
     /// What the person adds to the evidence.
     pub note: Option<String>,
+    /// What it is to rest on.
+    pub grounds: Grounds,
 }
 
 /// A diagnosis that was requested, or was there.
@@ -37,40 +43,43 @@ pub struct Requested {
     pub is_new: bool,
 }
 
-/// Queues a diagnosis of a cluster, once: one that runs is returned, and so is
-/// one with an answer, unless the request forces a new one or adds something.
+/// Queues a diagnosis of a cluster or an execution, once: one that runs is returned, and so is
+/// one with an answer, unless the request forces a new one, adds or chooses something.
 ///
 /// # Errors
-/// [`DiagnosisError::NotConfigured`]; [`QueryError::NotFound`].
+/// [`DiagnosisError::NotConfigured`]; [`QueryError::NotFound`], also for a chosen execution that is none of the
+/// cluster; [`AdministrationRule::NothingFailed`].
 pub async fn request(
     ctx: &Context,
     acting: Acting<'_>,
     project: Authorized<ProjectId>,
-    cluster: ClusterId,
+    subject: Subject,
     wanted: DiagnosisRequest,
 ) -> std::result::Result<Requested, DiagnosisError> {
-    let id = clusters::survivor(ctx, project, cluster).await?;
+    let subject = existing(ctx, project, subject).await?;
+    if let Some(sample) = wanted.grounds.sample {
+        require_failure_of(ctx, project, sample, subject).await?;
+    }
     let project = project.get();
     let mut session = ctx.store.db().begin().await?;
     let settings = settings::read(&mut session).await?;
     settings::required(&settings)?;
-    if store::lock(&mut session, project, vec![id.get()]).await?.is_empty() {
-        return Err(QueryError::not_found(Entity::Cluster, cluster).into());
-    }
-    if let Some(running) = diagnoses::running(&mut session, project, id).await? {
+    lock(&mut session, project, subject, acting.now).await?;
+    if let Some(running) = diagnoses::running(&mut session, project, subject).await? {
         return Ok(Requested { id: running.id, is_new: false });
     }
     if !wanted.force
         && wanted.note.is_none()
-        && let Some(completed) = diagnoses::newest_completed(&mut session, project, id).await?
+        && wanted.grounds.is_empty()
+        && let Some(completed) = diagnoses::newest_completed(&mut session, project, subject).await?
     {
         return Ok(Requested { id: completed.id, is_new: false });
     }
-    let new =
-        NewDiagnosis { is_forced: wanted.force, note: wanted.note, requested_by: acting.caller.user_id() };
-    let diagnosis = queue(&mut session, project, id, new, acting.now).await?;
-    let detail = json!({ "diagnosis": diagnosis, "force": wanted.force });
-    let target = ("cluster", id.get());
+    let DiagnosisRequest { force, note, grounds } = wanted;
+    let new = NewDiagnosis { is_forced: force, note, requested_by: acting.caller.user_id(), grounds };
+    let diagnosis = queue(&mut session, project, subject, new, acting.now).await?;
+    let detail = json!({ "diagnosis": diagnosis, "force": force });
+    let target = subject.target();
     let action = AuditAction::DiagnosisRequested;
     let noted = acting.record(&mut session, action, target, Some(project), detail).await?;
     session.commit().await?;
@@ -78,15 +87,50 @@ pub async fn request(
     Ok(Requested { id: diagnosis, is_new: true })
 }
 
-/// Stores a new version and queues its job. The caller holds the lock of the cluster.
+/// Fails unless an execution counts for the cluster.
+async fn require_failure_of(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    sample: ExecutionId,
+    subject: Subject,
+) -> Result<()> {
+    let row = required_execution(&mut ctx.store.db().read().await?, project.get(), sample).await?;
+    let of = match row.cluster {
+        Some(of) => Some(survivor(ctx, project, of).await?),
+        None => None,
+    };
+    if of.is_some() && of == subject.cluster() {
+        return Ok(());
+    }
+    Err(QueryError::not_found(Entity::Execution, sample))
+}
+
+/// Lets nobody else request a diagnosis of the subject until the transaction ends.
+async fn lock(session: &mut Session, project: ProjectId, subject: Subject, now: Timestamp) -> Result<()> {
+    match subject {
+        Subject::Cluster(cluster) => {
+            let locked = clusters::lock(session, project, vec![cluster.get()]).await?;
+            if locked.is_empty() { Err(QueryError::not_found(Entity::Cluster, cluster)) } else { Ok(()) }
+        }
+        Subject::Execution(execution) => {
+            // Requests of executions are rare and short: one lock for all of them is enough.
+            lock_settings(session, None, DiagnosisSettings::NAME, now).await?;
+            let row = required_execution(session, project, execution).await?;
+            let has_failed = row.outcome.status().is_failing() || row.outcome == Outcome::Flaky;
+            if has_failed { Ok(()) } else { Err(AdministrationRule::NothingFailed.into()) }
+        }
+    }
+}
+
+/// Stores a new version and queues its job. The caller holds the lock of the subject.
 pub(super) async fn queue(
     session: &mut Session,
     project: ProjectId,
-    cluster: ClusterId,
+    subject: Subject,
     new: NewDiagnosis,
     now: Timestamp,
 ) -> Result<DiagnosisId> {
-    let diagnosis = diagnoses::create(session, project, cluster, new, now).await?;
+    let diagnosis = diagnoses::create(session, project, subject, new, now).await?;
     let job = Diagnose { project, diagnosis };
     jobs::enqueue(session, &format!("diagnosis:{diagnosis}"), Some(project), &job, now).await?;
     Ok(diagnosis)
@@ -112,7 +156,7 @@ pub async fn cancel(
     row.error_code = Some("cancelled".to_owned());
     row.error = Some("It was cancelled.".to_owned());
     diagnoses::finish(&mut session, project.get(), &row, acting.now).await?;
-    let target = ("cluster", row.cluster.get());
+    let target = row.subject.target();
     let action = AuditAction::DiagnosisCancelled;
     let detail = json!({ "diagnosis": id });
     let noted = acting.record(&mut session, action, target, Some(project.get()), detail).await?;
@@ -166,7 +210,7 @@ pub async fn feedback(
         Vote::Down => "down",
         Vote::None => "none",
     };
-    let target = ("cluster", row.cluster.get());
+    let target = row.subject.target();
     let detail = json!({ "diagnosis": id, "feedback": word });
     let action = AuditAction::DiagnosisRated;
     let noted = acting.record(&mut session, action, target, Some(project.get()), detail).await?;

@@ -1,8 +1,9 @@
-//! The evidence of a failure cluster, collected and packed: what a model is
+//! The evidence of a failure cluster or an execution, collected and packed: what a model is
 //! sent, what `GET …/context` and MCP answer, and what the page shows.
 
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, RunId};
+use callboard_store::diagnoses::Grounds;
 use callboard_store::{StoreError, boxed};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -41,22 +42,33 @@ pub struct Coverage {
     pub has_evidence: bool,
 }
 
-/// The evidence of a cluster as sections, by rank.
+/// The evidence of a cluster, with the cluster.
 #[derive(Debug, Clone)]
 pub struct ClusterContext {
     /// The cluster.
     pub cluster: ClusterDetail,
+    /// Its evidence.
+    pub evidence: EvidenceContext,
+}
+
+/// Evidence as sections, by rank.
+#[derive(Debug, Clone)]
+pub struct EvidenceContext {
     /// What it rests on.
     pub coverage: Coverage,
     /// The execution whose evidence is shown.
     pub execution: Option<ExecutionId>,
+    /// The cluster it counts for.
+    pub cluster: Option<ClusterId>,
+    /// The run whose commit the sources belong to.
+    pub run: RunId,
     /// Sections by rank.
     sections: Vec<Section>,
     /// Source of the test, by its path: what a patch is checked against.
     pub sources: Vec<(String, String)>,
 }
 
-impl ClusterContext {
+impl EvidenceContext {
     /// Adds the commits since the last green run and what is suspicious among them,
     /// behind the sections that explain the failure.
     pub fn add_suspects(&mut self, found: &ClusterSuspects) {
@@ -96,8 +108,7 @@ impl ClusterContext {
     }
 }
 
-/// Collects the evidence of a cluster from what is stored. `selected` are
-/// commits to say something about, as hashes or their beginnings.
+/// Collects the evidence of a cluster from what is stored.
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
@@ -106,15 +117,18 @@ pub async fn cluster_context(
     ctx: &Context,
     project: Authorized<ProjectId>,
     id: ClusterId,
-    base_commit: Option<&str>,
-    selected: &[String],
+    grounds: &Grounds,
 ) -> Result<ClusterContext> {
+    let (base_commit, selected) = (grounds.base_commit.as_deref(), grounds.commits.as_slice());
     let cluster = clusters::detail(ctx, project, id).await?;
     // What lies between green and the first failure broke it; later green runs say nothing of that.
     let first_run = optional(runs::detail(ctx, project, RunId(cluster.item.first_seen_run_id)).await)?;
     let baseline = first_run.as_ref().and_then(|run| run.baseline.as_ref());
     let first_commit = first_run.as_ref().and_then(|run| run.item.brief.commit.as_deref());
-    let failure = newest_failure(ctx, project, &cluster.affected_test_cases).await?;
+    let failure = match grounds.sample {
+        Some(sample) => failure_of(ctx, project, sample).await?,
+        None => newest_failure(ctx, project, &cluster.affected_test_cases).await?,
+    };
     let commits = commits(ctx, project, selected).await?;
     let coverage = Coverage {
         has_last_green: baseline.is_some(),
@@ -135,7 +149,7 @@ pub async fn cluster_context(
     let error = failure.as_ref().and_then(|failure| failure.record.error.clone());
     let error = error.or_else(|| cluster.item.sample_error.clone()).unwrap_or_default();
     sections.push(Section::ends("sampleError", "Sample error", &error, 25).stable());
-    sections.push(Section::list("commits", "Selected commits", commits, 10));
+    sections.push(Section::list("commits", "Selected commits", commits, 10).stable());
     if let Some(failure) = &failure {
         sections.extend(evidence(failure));
     }
@@ -151,7 +165,65 @@ pub async fn cluster_context(
     sections.push(Section::list("trend", "Failures by day", days.collect(), 5).own());
     let sources = failure.as_ref().map(Failure::sources).unwrap_or_default();
     let execution = failure.map(|failure| failure.id);
-    Ok(ClusterContext { cluster, coverage, execution, sections, sources })
+    let run = execution.map_or(RunId(cluster.item.last_seen_run_id), ExecutionId::run);
+    let of = Some(ClusterId(cluster.item.brief.id));
+    let evidence = EvidenceContext { coverage, execution, cluster: of, run, sections, sources };
+    Ok(ClusterContext { cluster, evidence })
+}
+
+/// Collects the evidence of one execution from what is stored, with what is known of its cluster.
+///
+/// # Errors
+/// [`QueryError::NotFound`], [`QueryError::Store`].
+#[boxed]
+pub async fn execution_context(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+    grounds: &Grounds,
+) -> Result<EvidenceContext> {
+    let record = failures::failure_record(ctx, project, id).await?;
+    let own = vec![
+        format!("test: {} › {}", record.file_path, record.title),
+        format!("status: {}, run {}", record.status.as_str(), id.run()),
+    ];
+    let own = Section::list("execution", "Execution", own, 5).own();
+    if let Some(cluster) = &record.cluster {
+        let grounds = Grounds { sample: Some(id), ..grounds.clone() };
+        let mut found = cluster_context(ctx, project, ClusterId(cluster.id), &grounds).await?.evidence;
+        found.sections.insert(0, own);
+        return Ok(found);
+    }
+    let run = optional(runs::detail(ctx, project, id.run()).await)?;
+    let baseline = run.as_ref().and_then(|run| run.baseline.as_ref());
+    let commits = commits(ctx, project, &grounds.commits).await?;
+    let coverage = Coverage {
+        has_last_green: baseline.is_some(),
+        has_commit_range: false,
+        commits_count: (!grounds.commits.is_empty()).then_some(commits.len()),
+        base_commit_used: grounds
+            .base_commit
+            .clone()
+            .or_else(|| baseline.and_then(|green| green.commit.clone())),
+        already_green: false,
+        has_evidence: true,
+    };
+    let explanation = failures::explain(ctx, project, id, Detail::Full).await?;
+    let error = record.error.clone().unwrap_or_default();
+    let failure = Failure { id, file: record.file_path.clone(), record, explanation };
+    let mut sections = vec![
+        own,
+        Section::list("explanation", "What is known without a model", explained(&failure.explanation), 15)
+            .own(),
+        Section::ends("sampleError", "Error", &error, 25).stable(),
+        Section::list("commits", "Selected commits", commits, 10).stable(),
+    ];
+    sections.extend(evidence(&failure));
+    sections.extend(output(&failure));
+    let green = baseline.map(last_green).into_iter().collect();
+    sections.push(Section::list("lastGreen", "Last green run before the failure", green, 5).own());
+    let sources = failure.sources();
+    Ok(EvidenceContext { coverage, execution: Some(id), cluster: None, run: id.run(), sections, sources })
 }
 
 /// Old runs and executions are cleaned up; their clusters stay.
@@ -186,15 +258,25 @@ async fn newest_failure(
     let mut newest: Vec<&AffectedTestCase> = tests.iter().collect();
     newest.sort_unstable_by_key(|test| std::cmp::Reverse(test.execution_id));
     for test in newest {
-        let id = ExecutionId(test.execution_id);
-        let record = optional(failures::failure_record(ctx, project, id).await)?;
-        let Some(record) = record else { continue };
-        let explanation = optional(failures::explain(ctx, project, id, Detail::Full).await)?;
-        if let Some(explanation) = explanation {
-            return Ok(Some(Failure { id, file: test.file_path.clone(), record, explanation }));
+        let failure = failure_of(ctx, project, ExecutionId(test.execution_id)).await?;
+        if failure.is_some() {
+            return Ok(failure);
         }
     }
     Ok(None)
+}
+
+/// An execution, when it is still stored.
+async fn failure_of(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    id: ExecutionId,
+) -> Result<Option<Failure>> {
+    let record = optional(failures::failure_record(ctx, project, id).await)?;
+    let Some(record) = record else { return Ok(None) };
+    let explanation = optional(failures::explain(ctx, project, id, Detail::Full).await)?;
+    let failure = |explanation| Failure { id, file: record.file_path.clone(), record, explanation };
+    Ok(explanation.map(failure))
 }
 
 /// What the newest run of each selected commit says of it. Only what runs

@@ -1,4 +1,4 @@
-//! Diagnoses of failure clusters by a configured model, off by default.
+//! Diagnoses of failure clusters and executions by a configured model, off by default.
 //!
 //! A diagnosis is requested by a person or an agent, or by [`automatic`] for a
 //! new cluster where an administrator wants that. It is queued once per cluster,
@@ -7,6 +7,7 @@
 //! of another project. Requests leave through the egress client to the one
 //! address that an administrator stored; budgets are rows of `model_usage`.
 
+mod asking;
 mod automatic;
 mod budget;
 mod commands;
@@ -17,14 +18,17 @@ mod newest;
 mod packing;
 mod payload;
 mod prompt;
+mod question;
 mod reading;
 mod settings;
 mod shapes;
+mod work;
 
 pub(crate) use automatic::diagnose_new_clusters;
 pub use callboard_integrations::model::ModelError;
+pub use callboard_store::diagnoses::{Grounds, Subject};
 pub use commands::{DiagnosisRequest, Requested, Vote, cancel, feedback, request};
-pub use context::{ClusterContext, Coverage, cluster_context};
+pub use context::{ClusterContext, Coverage, EvidenceContext, cluster_context, execution_context};
 pub use error::{DiagnosisError, NotConfigured};
 pub use job::{JobEnd, run};
 pub(crate) use newest::{brief, newest_completed};
@@ -37,6 +41,6 @@ pub use settings::{
     UsageReport, edit, is_configured, prompt, require_configured, status, stored, test_connection, usage,
 };
 pub use shapes::{
-    Diagnosis, DiagnosisBrief, DiagnosisEvidence, DiagnosisHypothesis, DiagnosisVotes, PatchValidation,
-    SuggestedFix,
+    Diagnosis, DiagnosisBrief, DiagnosisEvidence, DiagnosisHypothesis, DiagnosisProgress, DiagnosisVotes,
+    PatchValidation, SuggestedFix,
 };

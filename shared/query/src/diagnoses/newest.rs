@@ -2,7 +2,7 @@
 
 use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_store::db::Session;
-use callboard_store::diagnoses;
+use callboard_store::diagnoses::{self, Subject};
 
 use super::shapes::{Diagnosis, DiagnosisBrief};
 use crate::Result;
@@ -13,8 +13,9 @@ pub(crate) async fn brief(
     project: ProjectId,
     cluster: ClusterId,
 ) -> Result<Option<DiagnosisBrief>> {
-    let running = diagnoses::of_cluster(session, project, cluster, None, 1).await?.into_iter().next();
-    let completed = diagnoses::newest_completed(session, project, cluster).await?;
+    let subject = Subject::Cluster(cluster);
+    let running = diagnoses::versions(session, project, subject, None, 1).await?.into_iter().next();
+    let completed = diagnoses::newest_completed(session, project, subject).await?;
     Ok(completed.or(running).as_ref().map(DiagnosisBrief::of))
 }
 
@@ -24,6 +25,6 @@ pub(crate) async fn newest_completed(
     project: ProjectId,
     cluster: ClusterId,
 ) -> Result<Option<Diagnosis>> {
-    let row = diagnoses::newest_completed(session, project, cluster).await?;
+    let row = diagnoses::newest_completed(session, project, Subject::Cluster(cluster)).await?;
     Ok(row.as_ref().map(|row| Diagnosis::of(row, &[], 0)))
 }

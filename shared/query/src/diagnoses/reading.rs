@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use callboard_auth::Identity;
 use callboard_auth::scope::Authorized;
-use callboard_domain::ids::{ClusterId, DiagnosisId, ProjectId};
+use callboard_domain::ids::{DiagnosisId, ProjectId};
 use callboard_store::db::Session;
-use callboard_store::diagnoses::{self, DiagnosisRow};
+use callboard_store::diagnoses::{self, DiagnosisRow, Subject};
 use tokio::time::Instant;
 
 use super::shapes::Diagnosis;
+use crate::executions::required_execution;
 use crate::page::{Slice, fetch};
 use crate::{Context, Entity, QueryError, Result, clusters};
 
@@ -53,17 +54,33 @@ pub(super) async fn get(
     shown(&mut session, project.get(), &row, voter(caller)).await
 }
 
-/// The version that a cluster shows: the one that runs, else the newest.
+/// The subject as it is stored: a cluster that was made part of another one is that one.
+pub(super) async fn existing(
+    ctx: &Context,
+    project: Authorized<ProjectId>,
+    subject: Subject,
+) -> Result<Subject> {
+    match subject {
+        Subject::Cluster(cluster) => Ok(Subject::Cluster(clusters::survivor(ctx, project, cluster).await?)),
+        Subject::Execution(execution) => {
+            let mut session = ctx.store.db().read().await?;
+            required_execution(&mut session, project.get(), execution).await?;
+            Ok(subject)
+        }
+    }
+}
+
+/// The version that a subject shows: the one that runs, else the newest.
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
 pub async fn latest(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    cluster: ClusterId,
+    subject: Subject,
     caller: &Identity,
 ) -> Result<Option<Diagnosis>> {
-    Ok(versions(ctx, project, cluster, caller, None, 1).await?.items.into_iter().next())
+    Ok(versions(ctx, project, subject, caller, None, 1).await?.items.into_iter().next())
 }
 
 /// The version to rely on: the newest one with an answer, else the newest.
@@ -73,36 +90,36 @@ pub async fn latest(
 pub async fn newest(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    cluster: ClusterId,
+    subject: Subject,
     caller: &Identity,
 ) -> Result<Option<Diagnosis>> {
-    let id = clusters::survivor(ctx, project, cluster).await?;
+    let subject = existing(ctx, project, subject).await?;
     let mut session = ctx.store.db().read().await?;
-    match diagnoses::newest_completed(&mut session, project.get(), id).await? {
+    match diagnoses::newest_completed(&mut session, project.get(), subject).await? {
         Some(row) => Ok(Some(shown(&mut session, project.get(), &row, voter(caller)).await?)),
         None => {
             drop(session);
-            latest(ctx, project, cluster, caller).await
+            latest(ctx, project, subject, caller).await
         }
     }
 }
 
-/// Versions of a cluster's diagnosis, newest first; the key is the version.
+/// Versions of a subject's diagnosis, newest first; the key is the version.
 ///
 /// # Errors
 /// [`QueryError::NotFound`], [`QueryError::Store`].
 pub async fn versions(
     ctx: &Context,
     project: Authorized<ProjectId>,
-    cluster: ClusterId,
+    subject: Subject,
     caller: &Identity,
     before: Option<i64>,
     limit: usize,
 ) -> Result<Slice<Diagnosis, i64>> {
-    let id = clusters::survivor(ctx, project, cluster).await?;
+    let subject = existing(ctx, project, subject).await?;
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
-    let rows = diagnoses::of_cluster(&mut session, project, id, before, fetch(limit)).await?;
+    let rows = diagnoses::versions(&mut session, project, subject, before, fetch(limit)).await?;
     let rows = Slice::cut(rows, limit, |row| row.version);
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use callboard_auth::scope::Authorized;
 use callboard_auth::sealed::{Place, StoredSecrets};
 use callboard_domain::audit::AuditAction;
-use callboard_domain::diagnosis::{DiagnosisSettings, LimitField, ModelProtocol, ModelSettings};
+use callboard_domain::diagnosis::{DiagnosisSettings, LimitField, ModelProtocol, ModelRole, ModelSettings};
 use callboard_domain::ids::ProjectId;
 use callboard_domain::time::{Day, Timestamp};
-use callboard_integrations::model::{LanguageModel, ModelEndpoint, ModelRequest, Turn, connect};
+use callboard_integrations::model::{Draft, LanguageModel, ModelEndpoint, ModelRequest, Turn, connect};
 use callboard_platform::egress::AdminUrl;
 use callboard_store::db::Session;
 use callboard_store::model_usage::{self, ModelUsage};
@@ -42,9 +42,37 @@ pub struct ModelAccess<'a> {
     pub client: AdminUrl,
 }
 
-/// Where the key of the model is stored.
-fn key_place() -> Place {
-    Place::new("settings", "ai.diagnosis", 0)
+/// Where the key of a model is stored.
+fn key_place(role: ModelRole) -> Place {
+    match role {
+        ModelRole::Diagnosis => Place::new("settings", "ai.diagnosis", 0),
+        ModelRole::FirstPass => Place::new("settings", "ai.firstPass", 0),
+    }
+}
+
+/// Fields of a role, as errors and the audit log name them.
+struct RoleFields {
+    provider: &'static str,
+    base_url: &'static str,
+    model: &'static str,
+    api_key: &'static str,
+}
+
+const fn fields_of(role: ModelRole) -> RoleFields {
+    macro_rules! fields {
+        ($role:literal) => {
+            RoleFields {
+                provider: concat!("roles.", $role, ".provider"),
+                base_url: concat!("roles.", $role, ".baseUrl"),
+                model: concat!("roles.", $role, ".model"),
+                api_key: concat!("roles.", $role, ".apiKey"),
+            }
+        };
+    }
+    match role {
+        ModelRole::Diagnosis => fields!("diagnosis"),
+        ModelRole::FirstPass => fields!("firstPass"),
+    }
 }
 
 fn parse(stored: Option<&StoredSettings>) -> Result<DiagnosisSettings> {
@@ -151,10 +179,11 @@ pub async fn status(ctx: &Context) -> Result<ModelStatus> {
 pub struct ModelEdit {
     /// How it is spoken to.
     pub provider: Option<ModelProtocol>,
-    /// Where its API begins; clearing it removes the model and its key.
+    /// Where its API begins; clearing it removes the model and its key. A first pass without it uses the endpoint of the
+    /// model that diagnoses.
     pub base_url: Change<String>,
-    /// Its name.
-    pub model: Option<String>,
+    /// Its name; clearing it removes a first pass.
+    pub model: Change<String>,
     /// Its key in clear text.
     pub key: Change<String>,
 }
@@ -168,6 +197,10 @@ pub struct SettingsEdit {
     pub auto_diagnose: Option<bool>,
     /// The model.
     pub model: ModelEdit,
+    /// The model that is asked first.
+    pub first_pass: ModelEdit,
+    /// Whether screenshots of the failure are sent along.
+    pub send_screenshots: Option<bool>,
     /// Instructions for all projects.
     pub instructions: Change<String>,
     /// Limits; a cleared one takes its default.
@@ -178,44 +211,74 @@ fn without_slash(url: String) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-/// The model after an edit.
+/// The model of a role with an address of its own, after an edit.
 fn edited_model(
+    role: ModelRole,
     edit: ModelEdit,
     before: Option<ModelSettings>,
     secrets: &StoredSecrets,
 ) -> Result<Option<ModelSettings>> {
     let ModelEdit { provider, base_url, model, key } = edit;
+    let fields = fields_of(role);
+    let incomplete = |field| AdministrationRule::ModelIncomplete { field };
     let old_url = before.as_ref().map(|before| before.base_url.clone());
     let Some(url) = base_url.applied_to(old_url.clone()).map(without_slash) else {
-        let is_named = model.is_some() || key.value().is_some();
+        let is_named = model.value().is_some() || key.value().is_some();
         if is_named && before.is_none() {
-            return Err(AdministrationRule::ModelIncomplete { field: "roles.diagnosis.baseUrl" }.into());
+            return Err(incomplete(fields.base_url).into());
         }
         return Ok(None);
     };
     let has_key = before.as_ref().is_some_and(|before| before.sealed_key.is_some());
     if has_key && old_url.is_some_and(|old| old != url) && key.is_keep() {
-        return Err(AdministrationRule::ModelKeyOfAnotherAddress.into());
+        return Err(AdministrationRule::ModelKeyOfAnotherAddress { field: fields.api_key }.into());
     }
-    let incomplete = |field| AdministrationRule::ModelIncomplete { field };
     let provider = provider.or_else(|| before.as_ref().map(|before| before.provider));
-    let provider = provider.ok_or_else(|| incomplete("roles.diagnosis.provider"))?;
-    let model = model.or_else(|| before.as_ref().map(|before| before.model.clone()));
-    let model = model.ok_or_else(|| incomplete("roles.diagnosis.model"))?;
-    let sealed = key.try_map(|plain| secrets.seal(&key_place(), &plain))?;
+    let provider = provider.ok_or_else(|| incomplete(fields.provider))?;
+    let model = model.into_value().or_else(|| before.as_ref().map(|before| before.model.clone()));
+    let model = model.ok_or_else(|| incomplete(fields.model))?;
+    let sealed = key.try_map(|plain| secrets.seal(&key_place(role), &plain))?;
     let sealed_key = sealed.applied_to(before.and_then(|before| before.sealed_key));
     Ok(Some(ModelSettings { provider, base_url: url, model, sealed_key }))
 }
 
+/// The model that is asked first, after an edit. Without an address it is another model of the endpoint that diagnoses.
+fn edited_first_pass(
+    edit: ModelEdit,
+    before: Option<ModelSettings>,
+    secrets: &StoredSecrets,
+) -> Result<Option<ModelSettings>> {
+    let fields = fields_of(ModelRole::FirstPass);
+    let is_named = edit.base_url.value().is_some() || edit.key.value().is_some();
+    let name = edit.model.clone().applied_to(before.as_ref().map(|before| before.model.clone()));
+    let Some(name) = name else {
+        let missing = AdministrationRule::ModelIncomplete { field: fields.model };
+        return if is_named { Err(missing.into()) } else { Ok(None) };
+    };
+    let own = before.filter(|before| !before.base_url.is_empty());
+    if edit.base_url.clone().applied_to(own.as_ref().map(|own| own.base_url.clone())).is_some() {
+        let edit = ModelEdit { model: Change::Set(name), ..edit };
+        return edited_model(ModelRole::FirstPass, edit, own, secrets);
+    }
+    if edit.key.value().is_some() {
+        return Err(AdministrationRule::ModelIncomplete { field: fields.base_url }.into());
+    }
+    let provider = ModelProtocol::ChatCompletions;
+    Ok(Some(ModelSettings { provider, base_url: String::new(), model: name, sealed_key: None }))
+}
+
 /// The settings as the audit log shows them: the key is a fact, not a text.
 fn shown(settings: &DiagnosisSettings) -> Map<String, serde_json::Value> {
-    let model = settings.model.as_ref();
+    let (model, first) = (settings.model.as_ref(), settings.first_pass.as_ref());
     let mut shown = Map::new();
     shown.insert("enabled".to_owned(), settings.enabled.into());
     shown.insert("autoDiagnose".to_owned(), settings.auto_diagnose.into());
     shown.insert("provider".to_owned(), model.map(|model| model.provider.as_str()).into());
     shown.insert("baseUrl".to_owned(), model.map(|model| model.base_url.clone()).into());
     shown.insert("model".to_owned(), model.map(|model| model.model.clone()).into());
+    shown.insert("firstPass.model".to_owned(), first.map(|first| first.model.clone()).into());
+    shown.insert("firstPass.baseUrl".to_owned(), first.map(|first| first.base_url.clone()).into());
+    shown.insert("sendScreenshots".to_owned(), settings.send_screenshots.into());
     shown.insert("customInstructions".to_owned(), settings.instructions.clone().into());
     if let serde_json::Value::Object(limits) = json!(settings.limits) {
         shown.extend(limits);
@@ -239,7 +302,9 @@ pub async fn edit(
     let stored = settings::lock(&mut session, None, DiagnosisSettings::NAME, acting.now).await?;
     let before = parse(Some(&stored))?;
     let mut after = before.clone();
-    after.model = edited_model(edit.model, after.model.take(), secrets)?;
+    after.model = edited_model(ModelRole::Diagnosis, edit.model, after.model.take(), secrets)?;
+    after.first_pass = edited_first_pass(edit.first_pass, after.first_pass.take(), secrets)?;
+    after.send_screenshots = edit.send_screenshots.unwrap_or(after.send_screenshots);
     after.instructions = edit.instructions.applied_to(after.instructions.take());
     for (field, change) in edit.limits {
         let place = (field.place)(&mut after.limits);
@@ -274,13 +339,15 @@ pub async fn edit(
     let detail = json!({ "group": DiagnosisSettings::NAME, "changed": changed });
     let mut noted =
         vec![acting.record(&mut session, AuditAction::SettingsChanged, target, None, detail).await?];
-    let key =
-        |settings: &DiagnosisSettings| settings.model.as_ref().and_then(|model| model.sealed_key.clone());
-    let (old_key, new_key) = (key(&before), key(&after));
-    if old_key != new_key {
-        let action = if new_key.is_some() { AuditAction::SecretSet } else { AuditAction::SecretCleared };
-        let detail = json!({ "secret": "roles.diagnosis.apiKey" });
-        noted.push(acting.record(&mut session, action, target, None, detail).await?);
+    for role in ModelRole::ALL {
+        let key =
+            |settings: &DiagnosisSettings| settings.stored(role).and_then(|model| model.sealed_key.clone());
+        let (old_key, new_key) = (key(&before), key(&after));
+        if old_key != new_key {
+            let action = if new_key.is_some() { AuditAction::SecretSet } else { AuditAction::SecretCleared };
+            let detail = json!({ "secret": fields_of(role).api_key });
+            noted.push(acting.record(&mut session, action, target, None, detail).await?);
+        }
     }
     session.commit().await?;
     noted.into_iter().for_each(callboard_store::audit::Recorded::committed);
@@ -288,12 +355,13 @@ pub async fn edit(
 }
 
 /// The endpoint of a model with its key in clear text.
-pub(super) fn endpoint(
+fn endpoint(
     access: &ModelAccess<'_>,
     model: &ModelSettings,
+    key_role: ModelRole,
     timeout: Duration,
 ) -> std::result::Result<ModelEndpoint, NotConfigured> {
-    let key = model.sealed_key.as_deref().map(|sealed| access.secrets.open(&key_place(), sealed));
+    let key = model.sealed_key.as_deref().map(|sealed| access.secrets.open(&key_place(key_role), sealed));
     let key = key.transpose().map_err(|_| NotConfigured::SealedKey)?.map(|key| key.to_string());
     Ok(ModelEndpoint {
         protocol: model.provider,
@@ -307,16 +375,18 @@ pub(super) fn endpoint(
 /// The client of a configured model.
 pub(super) fn client(
     access: &ModelAccess<'_>,
-    model: &ModelSettings,
+    (model, key_role): (&ModelSettings, ModelRole),
     timeout: Duration,
     now: Timestamp,
 ) -> std::result::Result<Box<dyn LanguageModel>, NotConfigured> {
-    Ok(connect(access.client.clone(), endpoint(access, model, timeout)?, now))
+    Ok(connect(access.client.clone(), endpoint(access, model, key_role, timeout)?, now))
 }
 
 /// What a test tries instead of what is saved.
 #[derive(Debug, Clone, Default)]
 pub struct ModelTestParams {
+    /// Whether the model of the first pass is tested.
+    pub is_first_pass: bool,
     /// How the model is spoken to.
     pub provider: Option<ModelProtocol>,
     /// Where its API begins. With another one than the saved address, the saved
@@ -356,7 +426,10 @@ pub async fn test_connection(
     tried: ModelTestParams,
     now: Timestamp,
 ) -> std::result::Result<ModelTestResult, DiagnosisError> {
-    let saved = read(&mut ctx.store.db().read().await?).await?.model;
+    let role = if tried.is_first_pass { ModelRole::FirstPass } else { ModelRole::Diagnosis };
+    let saved = read(&mut ctx.store.db().read().await?).await?.resolved(role);
+    let key_role = saved.as_ref().map_or(role, |(_, key_role)| *key_role);
+    let saved = saved.map(|(saved, _)| saved);
     let is_same = match (&tried.base_url, &saved) {
         (Some(url), Some(saved)) => without_slash(url.clone()) == saved.base_url,
         (None, Some(_)) => true,
@@ -364,7 +437,8 @@ pub async fn test_connection(
     };
     let saved_key = saved.as_ref().and_then(|saved| saved.sealed_key.clone());
     if !is_same && tried.key.is_none() && saved_key.is_some() {
-        return Err(crate::QueryError::from(AdministrationRule::ModelKeyOfAnotherAddress).into());
+        let field = fields_of(role).api_key;
+        return Err(crate::QueryError::from(AdministrationRule::ModelKeyOfAnotherAddress { field }).into());
     }
     let base_url =
         tried.base_url.map(without_slash).or_else(|| saved.as_ref().map(|saved| saved.base_url.clone()));
@@ -379,17 +453,18 @@ pub async fn test_connection(
         model,
         sealed_key: saved_key.filter(|_| is_same && tried.key.is_none()),
     };
-    let mut endpoint = endpoint(access, &settings, TEST_TIMEOUT)?;
+    let mut endpoint = endpoint(access, &settings, key_role, TEST_TIMEOUT)?;
     endpoint.key = tried.key.or(endpoint.key);
     let request = ModelRequest {
         instructions: "Answer with one word.".to_owned(),
         turns: vec![Turn::User("Say ready.".to_owned())],
+        pictures: Vec::new(),
         schema: None,
         // Models that think before they answer need room for that.
         max_output_tokens: 1_024,
     };
     let started = Instant::now();
-    let asked = connect(access.client.clone(), endpoint, now).ask(&request).await;
+    let asked = connect(access.client.clone(), endpoint, now).ask(&request, &Draft::default()).await;
     let ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
     let outcome = match &asked {
         Ok(reply) => Outcome {
@@ -432,35 +507,42 @@ pub async fn usage(ctx: &Context, days: i64, now: Timestamp) -> Result<UsageRepo
     Ok(UsageReport { days, models })
 }
 
-/// Seals the stored key under the first key of the ring: stored secrets, those
-/// sealed anew, and those that no key opens.
+/// Seals the stored keys under the first key of the ring: stored secrets, those
+/// that were sealed again, and those that no key opens.
 pub(crate) async fn rotate(store: &Store, secrets: &StoredSecrets) -> Result<(u64, u64, u64)> {
     let mut session = store.db().begin().await?;
     let Some(stored) = settings::get(&mut session, None, DiagnosisSettings::NAME).await? else {
         return Ok((0, 0, 0));
     };
     let mut found = parse(Some(&stored))?;
-    let Some(model) = &mut found.model else { return Ok((0, 0, 0)) };
-    let Some(sealed) = &model.sealed_key else { return Ok((0, 0, 0)) };
-    match secrets.reseal(&key_place(), sealed) {
-        Ok(None) => Ok((1, 0, 0)),
-        Ok(Some(anew)) => {
-            let locked =
-                settings::lock(&mut session, None, DiagnosisSettings::NAME, stored.updated_at).await?;
-            // A key that was set meanwhile is sealed under the first key already.
-            if locked.value != stored.value {
-                return Ok((1, 0, 0));
+    let (mut keys, mut resealed, mut unusable) = (0, 0, 0);
+    for role in ModelRole::ALL {
+        let key = found.stored_mut(role).as_mut().and_then(|model| model.sealed_key.as_mut());
+        let Some(sealed) = key else { continue };
+        keys += 1;
+        match secrets.reseal(&key_place(role), sealed) {
+            Ok(None) => {}
+            Ok(Some(again)) => {
+                *sealed = again;
+                resealed += 1;
             }
-            model.sealed_key = Some(anew);
-            let value = json!(found).to_string();
-            let (at, by) = (stored.updated_at, stored.updated_by);
-            settings::set(&mut session, None, DiagnosisSettings::NAME, &value, at, by).await?;
-            session.commit().await?;
-            Ok((1, 1, 0))
-        }
-        Err(unusable) => {
-            tracing::error!(%unusable, "the stored key of the model was not sealed anew");
-            Ok((1, 0, 1))
+            Err(error) => {
+                tracing::error!(%error, role = role.as_str(), "the stored key of a model was not sealed again");
+                unusable += 1;
+            }
         }
     }
+    if resealed == 0 {
+        return Ok((keys, 0, unusable));
+    }
+    let locked = settings::lock(&mut session, None, DiagnosisSettings::NAME, stored.updated_at).await?;
+    // A key that was set in the meantime is sealed under the first key already.
+    if locked.value != stored.value {
+        return Ok((keys, 0, unusable));
+    }
+    let value = json!(found).to_string();
+    let (at, by) = (stored.updated_at, stored.updated_by);
+    settings::set(&mut session, None, DiagnosisSettings::NAME, &value, at, by).await?;
+    session.commit().await?;
+    Ok((keys, resealed, unusable))
 }

@@ -98,23 +98,41 @@ pub struct DiagnosisVotes {
     pub note: Option<String>,
 }
 
-/// A version of a failure cluster's diagnosis by a model.
+/// An answer that is still being written.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct DiagnosisProgress {
+    /// Bytes of the answer that have arrived.
+    pub received: i64,
+    /// What can be read of it already; null while that is nothing.
+    pub text: Option<String>,
+}
+
+/// A version of a diagnosis by a model.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
     /// Diagnosis id.
     pub id: i64,
-    /// Always `cluster`.
+    /// `cluster`, or `execution` for a diagnosis of one execution.
+    #[schema(example = "cluster")]
     pub scope: &'static str,
-    /// The cluster.
-    pub cluster_id: i64,
-    /// 1 for the first one of its cluster.
+    /// The cluster; null for a diagnosis of an execution.
+    pub cluster_id: Option<i64>,
+    /// The execution it is about, or whose evidence was chosen for a diagnosis of the cluster.
+    pub execution_id: Option<i64>,
+    /// The commit that changes were to count from.
+    pub base_commit: Option<String>,
+    /// Commits that were to be looked at.
+    pub selected_commit_shas: Vec<String>,
+    /// 1 for the first one of its cluster or execution.
     pub version: i64,
     /// `running`, `completed` or `failed`.
     #[schema(example = "completed")]
     pub status: &'static str,
-    /// What a running one is at: `queued`, `asking`, `repairing`.
+    /// What a running one is at: `queued`, `first-pass`, `asking`, `repairing`.
     pub stage: Option<String>,
+    /// What has arrived of the answer of a running one.
+    pub progress: Option<DiagnosisProgress>,
     /// How the model was spoken to: `chat-completions` or `messages`.
     pub provider: Option<String>,
     /// Name of the model.
@@ -210,11 +228,16 @@ impl Diagnosis {
         let texts = |list: fn(&ModelAnswer) -> &Vec<String>| answer.map(list).cloned().unwrap_or_default();
         Self {
             id: row.id.get(),
-            scope: "cluster",
-            cluster_id: row.cluster.get(),
+            scope: row.subject.target().0,
+            cluster_id: row.subject.cluster().map(|cluster| cluster.get()),
+            execution_id: row.subject.execution().or(row.grounds.sample).map(|execution| execution.get()),
+            base_commit: row.grounds.base_commit.clone(),
+            selected_commit_shas: row.grounds.commits.clone(),
             version: row.version,
             status: row.status.as_str(),
             stage: (row.status == DiagnosisStatus::Running).then(|| row.stage.clone()),
+            progress: (row.status == DiagnosisStatus::Running && row.received > 0)
+                .then(|| DiagnosisProgress { received: row.received, text: row.draft.clone() }),
             provider: row.provider.clone(),
             model: row.model.clone(),
             category: row.category.clone(),

@@ -77,6 +77,10 @@ impl Recurrence {
 pub struct FailureRecord {
     /// Status of the execution.
     pub status: TestStatus,
+    /// Title of the test.
+    pub title: String,
+    /// File of the test.
+    pub file_path: String,
     /// The whole error of the attempt that is spoken of, without colours.
     pub error: Option<String>,
     /// Attempts, oldest first.
@@ -115,6 +119,8 @@ pub async fn failure_record(
         state.map_or(Recurrence::Unknown, |state| Recurrence::of(state.recent(), subject.row.browser_id));
     Ok(FailureRecord {
         status: subject.row.outcome.status(),
+        title: subject.case.title.clone(),
+        file_path: subject.case.file_path.clone(),
         error: subject.error(),
         attempts: decision.attempts.iter().map(attempt_view).collect(),
         cluster: cluster.map(|cluster| cluster.brief),

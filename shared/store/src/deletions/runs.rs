@@ -14,7 +14,7 @@ use crate::executions::ExecutionRow;
 use crate::ids::{self, Listed};
 use crate::projects::Growth;
 use crate::runs::expired;
-use crate::{Result, StoreError, executions, test_cases, unclaimed, upload_tickets};
+use crate::{Result, StoreError, diagnoses, executions, test_cases, unclaimed, upload_tickets};
 
 statements! {
     /// A run that goes.
@@ -420,6 +420,7 @@ pub async fn delete_rest(
 ) -> Result<i64> {
     let (project, id) = (run.project, run.run);
     let (low, high) = ExecutionId::range_of(id);
+    diagnoses::delete_of_executions(session, project, low, high).await?;
     session.execute(&UNLIST_LINKS, args![project, id, low, high]).await?;
     let mut deleted = session.execute(&DELETE_LINKS, args![project, id, low, high]).await?;
     for export in session.all(&DELETE_EXPORTS, args![project, id, low, high]).await? {

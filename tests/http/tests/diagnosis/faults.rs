@@ -31,6 +31,13 @@ async fn faults_are_stored(backend: Backend) {
         (vec![answers(503, &[]), answers(503, &[])], "endpoint_failed", "status 503", 2),
         (vec![answers(200, &[])], "answer_unreadable", "is not JSON of this API", 1),
         (vec![Play::Floods(50_000_000)], "answer_too_large", "larger than the 4 MB", 1),
+        (vec![Play::Breaks(half.clone())], "answer_cut_off", "before its answer was complete", 1),
+        (
+            vec![Play::FailsInStream(half.clone()), Play::FailsInStream(half.clone())],
+            "endpoint_failed",
+            "answered with status",
+            2,
+        ),
         (vec![Play::CallsTool], "no_answer", "no answer", 1),
         (vec![Play::StopsEarly], "answer_cut_off", "before its answer was complete", 1),
         (vec![Play::SaysAfter(Duration::from_secs(30), whole.clone())], "too_slow", "within 5 s", 1),
@@ -66,12 +73,26 @@ async fn faults_are_stored(backend: Backend) {
 
     // Servers that know no schemas get instructions instead.
     let (_, cluster) = cluster_of(client, &format!("{protocol} plain"), "pays").await;
-    host.script([Play::RefusesSchemas, Play::Says(whole)]);
+    host.script([Play::RefusesSchemas, Play::Says(whole.clone())]);
     let found = diagnosed(&service, cluster, json!({})).await;
     assert_eq!(found["status"], "completed", "{protocol}: {found}");
     let calls = host.take_calls();
     assert_eq!((calls.len(), calls[0].has_schema(), calls[1].has_schema()), (2, true, false));
     assert!(calls[1].text().contains("must match this JSON schema"));
+
+    // Servers that do not stream are asked for a whole answer, and one that answers whole all the same is understood.
+    for (play, calls) in [(Play::RefusesStreams, 4), (Play::SaysWhole(whole.clone()), 1)] {
+        let (_, cluster) = cluster_of(client, &format!("{protocol} {calls} whole"), "pays").await;
+        host.script([play, Play::Says(whole.clone())]);
+        let found = diagnosed(&service, cluster, json!({})).await;
+        assert_eq!(found["status"], "completed", "{protocol}: {found}");
+        let taken = host.take_calls();
+        // The messages API has no JSON mode that could be tried.
+        let expected = if calls == 4 && protocol == "messages" { 3 } else { calls };
+        assert_eq!((taken.len(), &taken[0].body["stream"]), (expected, &json!(true)));
+        assert_eq!(taken[expected - 1].body["stream"], json!(calls == 1));
+        host.discard_script();
+    }
 
     let down = "http://127.0.0.1:9/v1";
     let model = json!({ "provider": "chat-completions", "baseUrl": down, "model": "m", "apiKey": null });

@@ -4,9 +4,12 @@
 mod answers;
 mod automatic;
 mod budgets;
+mod executions;
 mod faults;
+mod first_pass;
 mod repository;
 mod settings;
+mod streaming;
 
 use std::time::Duration;
 
@@ -33,6 +36,8 @@ async fn started(backend: Backend) -> Service {
         ("SERVICE_SECRET_KEY", KEY),
         ("SERVICE_EGRESS_ALLOW", "127.0.0.0/8"),
         ("SERVICE_RATE_LIMITS", "off"),
+        // What is deleted is gone.
+        ("SERVICE_DELETION_GRACE_HOURS", "0"),
     ];
     let settings: Settings =
         settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

@@ -6,7 +6,7 @@ use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_domain::time::Timestamp;
 use callboard_store::Store;
 use callboard_store::clusters::suggestions::{self, SuggestionMethod, SuggestionStatus};
-use callboard_store::diagnoses::{self, NewDiagnosis};
+use callboard_store::diagnoses::{self, NewDiagnosis, Subject};
 
 /// Ids of what one project holds.
 #[derive(Debug, Clone)]
@@ -89,7 +89,8 @@ pub async fn suggestion(store: &Store, project: i64, cluster: i64, now: Timestam
 pub async fn diagnosis(store: &Store, project: i64, cluster: i64, now: Timestamp) -> Result<i64> {
     let (project, cluster) = (ProjectId(project), ClusterId(cluster));
     let mut session = store.db().begin().await?;
-    let id = diagnoses::create(&mut session, project, cluster, NewDiagnosis::default(), now).await?;
+    let subject = Subject::Cluster(cluster);
+    let id = diagnoses::create(&mut session, project, subject, NewDiagnosis::default(), now).await?;
     let row = diagnoses::get(&mut session, project, id).await?;
     let mut row = row.context("a diagnosis")?;
     row.status = DiagnosisStatus::Failed;

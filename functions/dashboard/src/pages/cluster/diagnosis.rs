@@ -6,7 +6,7 @@ use axum::response::Response;
 use callboard_auth::scope::Authorized;
 use callboard_domain::ids::{ClusterId, ProjectId};
 use callboard_http::ApiError;
-use callboard_query::diagnoses::{self, Diagnosis, PackedSection};
+use callboard_query::diagnoses::{self, ClusterContext, Diagnosis, Grounds, PackedSection, Subject};
 use callboard_query::failures::{self, Detail, Explanation};
 use callboard_query::shapes::ClusterDetail;
 
@@ -59,7 +59,7 @@ pub(crate) fn category_word(word: &str) -> &'static str {
 }
 
 /// What a check of a patch came to, in words.
-fn patch_word(status: &str) -> &'static str {
+pub(crate) fn patch_word(status: &str) -> &'static str {
     match status {
         "applies" => "Applies to the source",
         "applies-with-offset" => "Applies at another line",
@@ -78,14 +78,19 @@ pub(super) async fn tab(
     shell: Shell,
     version: Option<i64>,
 ) -> Result<Response, ApiError> {
-    let versions = diagnoses::versions(&visit.ctx, project, id, &visit.caller, None, VERSIONS).await?.items;
+    let versions =
+        diagnoses::versions(&visit.ctx, project, Subject::Cluster(id), &visit.caller, None, VERSIONS)
+            .await?
+            .items;
     let running = versions.iter().find(|each| each.status == "running").cloned();
     let asked = version.and_then(|wanted| versions.iter().find(|each| each.version == wanted));
     let completed = versions.iter().find(|each| each.status == "completed");
     let ended = versions.iter().find(|each| each.status != "running");
     let shown = asked.or(completed).or(ended).cloned();
     let stored = diagnoses::stored(&visit.ctx).await?.settings;
-    let context = diagnoses::cluster_context(&visit.ctx, project, id, None, &[]).await?;
+    let grounds = Grounds::default();
+    let ClusterContext { evidence: context, .. } =
+        diagnoses::cluster_context(&visit.ctx, project, id, &grounds).await?;
     let tokens = usize::try_from(stored.limits.max_input_tokens).unwrap_or_default();
     let packed = context.packed(tokens * BYTES_OF_TWO_TOKENS / 2)?;
     let prompt = diagnoses::prompt(&visit.ctx, project, &packed).await?;

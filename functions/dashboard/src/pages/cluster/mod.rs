@@ -42,7 +42,7 @@ use crate::shell::Shell;
 use crate::text::{day_of, grouped};
 use crate::visit::{Visit, answer};
 
-pub(crate) use diagnosis::category_word;
+pub(crate) use diagnosis::{category_word, patch_word};
 
 /// Occurrences per page.
 const SIZE: PageSize = PageSize { min: 1, default: 20, max: 100 };

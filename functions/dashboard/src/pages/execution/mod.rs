@@ -1,6 +1,7 @@
 //! `/test-run-cases/{id}`: one execution, diagnosis first.
 
 mod culprit;
+mod diagnosis;
 mod evidence;
 mod keeping;
 mod pictures;
@@ -17,7 +18,7 @@ use callboard_domain::evidence::Evidence;
 use callboard_domain::ids::{ClusterId, ExecutionId, ProjectId, TestCaseId};
 use callboard_http::extract::{FromQuery, Path, Query, QueryReader};
 use callboard_http::{ApiError, AppState};
-use callboard_query::diagnoses::{self, Diagnosis};
+use callboard_query::diagnoses::{self, Diagnosis, Subject};
 use callboard_query::executions::{self, Parts, WantedAttempt};
 use callboard_query::failures::{self, Detail};
 use callboard_query::links::Hook;
@@ -80,6 +81,8 @@ struct ExecutionPage {
     tone: Tone,
     verdict: Option<String>,
     why: Option<why::Why>,
+    /// What a model says about it; `None` where nothing failed.
+    diagnosis: Option<diagnosis::DiagnosisBlock>,
     /// Which commit turned it red; `None` where nothing failed, and without a repository.
     culprit: Option<culprit::CulpritBlock>,
     browser: Option<String>,
@@ -142,6 +145,7 @@ pub(crate) async fn execution(
         .here(&detail.item.title);
     let keeping = keeping::Keeping::of(&detail, visit.now);
     let culprit = Box::pin(culprit::CulpritBlock::read(&visit, &state, project, &detail)).await?;
+    let diagnosis = Box::pin(diagnosis::DiagnosisBlock::read(&visit, project, &detail)).await?;
     let traces = std::mem::take(&mut detail.traces);
     let mut traces = trace::Traces::of(&state, &visit, traces);
     if let Some(file) = asked.trace {
@@ -154,7 +158,12 @@ pub(crate) async fn execution(
     }
     let may_keep = visit.caller.may_triage();
     let beside = Beside { passed_pictures, links, neighbours, traces, keeping, may_keep };
-    answer(&ExecutionPage { why, culprit, ..ExecutionPage::new(shell, detail, shown, &history, beside) })
+    answer(&ExecutionPage {
+        why,
+        diagnosis,
+        culprit,
+        ..ExecutionPage::new(shell, detail, shown, &history, beside)
+    })
 }
 
 /// Why the execution failed, if it did.
@@ -170,19 +179,20 @@ async fn why(
     let (explanation, healing, diagnosis) = try_join!(
         failures::explain(&visit.ctx, project, id, Detail::Default),
         failures::locator_healing(&visit.ctx, project, id),
-        diagnosis(visit, project, detail),
+        of_cluster(visit, project, detail),
     )?;
     Ok(why::Why::of(explanation, healing, diagnosis))
 }
 
 /// What a model says about the failure cluster of the execution.
-async fn diagnosis(
+async fn of_cluster(
     visit: &Visit,
     project: Authorized<ProjectId>,
     detail: &ExecutionDetail,
 ) -> callboard_query::Result<Option<Diagnosis>> {
     let Some(cluster) = &detail.item.cluster_id else { return Ok(None) };
-    diagnoses::newest(&visit.ctx, project, ClusterId(*cluster), &visit.caller).await
+    let subject = Subject::Cluster(ClusterId(*cluster));
+    diagnoses::newest(&visit.ctx, project, subject, &visit.caller).await
 }
 
 /// What the page shows besides the execution itself.
@@ -252,6 +262,7 @@ impl ExecutionPage {
             tone: detail.item.tone(),
             verdict: verdict(&detail),
             why: None,
+            diagnosis: None,
             culprit: None,
             browser: browser_label(&detail.item).map(|label| evidence::once(&label)),
             command: evidence::arguments_of(&detail.item),
@@ -277,6 +288,11 @@ impl ExecutionPage {
             shell,
             detail,
         }
+    }
+
+    /// Whether a model is asked about it.
+    fn is_diagnosing(&self) -> bool {
+        self.diagnosis.as_ref().is_some_and(|found| found.running.is_some())
     }
 
     /// Whether its culprit is being searched for.

@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use callboard_domain::diagnosis::{DEFAULT_LIMITS, LIMIT_FIELDS, ModelProtocol};
+use callboard_domain::diagnosis::{DEFAULT_LIMITS, LIMIT_FIELDS, ModelProtocol, ModelSettings};
 use callboard_http::{ApiError, AppState};
 use callboard_query::diagnoses;
 
@@ -24,6 +24,37 @@ struct Limit {
     max: i64,
     value: i64,
     default: i64,
+}
+
+/// The model that is asked first.
+struct FirstPass {
+    provider: ModelProtocol,
+    /// Empty where it uses the endpoint of the other model.
+    base_url: String,
+    model: String,
+    has_model: bool,
+    has_key: bool,
+}
+
+impl FirstPass {
+    fn of(model: Option<&ModelSettings>) -> Self {
+        Self {
+            provider: model.map_or(ModelProtocol::ChatCompletions, |model| model.provider),
+            base_url: model.map(|model| model.base_url.clone()).unwrap_or_default(),
+            model: model.map(|model| model.model.clone()).unwrap_or_default(),
+            has_model: model.is_some(),
+            has_key: model.is_some_and(|model| model.sealed_key.is_some()),
+        }
+    }
+}
+
+/// What requests are for, in words.
+fn purpose_words(purpose: &str) -> &'static str {
+    match purpose {
+        "test" => "Tests",
+        "first-pass" => "First pass",
+        _ => "Diagnoses",
+    }
 }
 
 /// Requests to one model.
@@ -50,6 +81,8 @@ struct DiagnosisSettingsPage {
     model: String,
     has_model: bool,
     has_key: bool,
+    send_screenshots: bool,
+    first_pass: FirstPass,
     instructions: String,
     limits: Vec<Limit>,
     usage: Vec<Usage>,
@@ -70,7 +103,7 @@ pub(crate) async fn diagnosis(State(state): State<AppState>, visit: Visit) -> Re
     });
     let usage = report.models.into_iter().map(|row| Usage {
         model: row.model,
-        purpose: if row.purpose == "test" { "Tests" } else { "Diagnoses" },
+        purpose: purpose_words(&row.purpose),
         calls: row.usage.calls,
         failed: row.usage.failed,
         tokens: row.usage.input_tokens + row.usage.output_tokens,
@@ -86,6 +119,8 @@ pub(crate) async fn diagnosis(State(state): State<AppState>, visit: Visit) -> Re
         model: model.map(|model| model.model.clone()).unwrap_or_default(),
         has_model: model.is_some(),
         has_key: model.is_some_and(|model| model.sealed_key.is_some()),
+        send_screenshots: found.send_screenshots,
+        first_pass: FirstPass::of(found.first_pass.as_ref()),
         instructions: found.instructions.clone().unwrap_or_default(),
         limits: limits.collect(),
         usage: usage.collect(),
