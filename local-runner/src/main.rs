@@ -119,7 +119,7 @@ async fn work(config: Config) -> anyhow::Result<()> {
     );
     let state = AppState::new(config, store);
     let stopping = CancellationToken::new();
-    let budget = Budget::of(WORK_TIME).stopped_by(stopping.clone());
+    let budget = Budget::new(WORK_TIME).stopped_by(stopping.clone());
     let stopped = async {
         serve::stop_requested().await;
         stopping.cancel();

@@ -45,7 +45,7 @@ pub(crate) async fn send(
     visit: Visit,
 ) -> Result<Json<VerifyMailAnswer>, ApiError> {
     let user = caller.user_id().ok_or(Denied::SessionRequired)?;
-    let Some(unproven) = Unproven::of(state.store(), user).await? else {
+    let Some(unproven) = Unproven::load(state.store(), user).await? else {
         return Ok(Json(VerifyMailAnswer { success: true, already_verified: true }));
     };
     if !mail::is_configured(&*state.mail_config().await?) {

@@ -341,6 +341,6 @@ pub(crate) async fn unlink(
         ),
     })?;
     let cookie = in_epoch(&state, &headers, user.session_epoch)?;
-    let answer = UnlinkAnswer { success: true, user: OwnAccount::of(&user) };
+    let answer = UnlinkAnswer { success: true, user: OwnAccount::from_row(&user) };
     Ok(cookie::with_cookies(Json(answer), [cookie]))
 }

@@ -60,11 +60,11 @@ pub(crate) async fn change(
     fields.require(&["newPassword"])?;
     let new = filled(&fields, "newPassword")?;
     let remark = judge(&state, "newPassword", &new)?;
-    let changing = Changing::of(state.store(), user).await?;
+    let changing = Changing::load(state.store(), user).await?;
     let hash = proven_hash(&state, &changing, session, &visit, &fields, new).await?;
     let signed_in = changing.store(state.store(), hash, &visit, now).await?;
     let cookie = cookie::session(&state, &headers, &signed_in.claims)?;
-    let user = OwnAccount::of(&signed_in.user);
+    let user = OwnAccount::from_row(&signed_in.user);
     Ok(cookie::with_cookies(Json(LoginAnswer { success: true, user, warnings: warnings(remark) }), [cookie]))
 }
 

@@ -117,7 +117,7 @@ async fn enter(
     let now = state.now();
     let candidate = Candidate::find(state.store(), &username).await?;
     let device = state.cookies().open::<DeviceClaims>(headers, form, now).map(|opened| opened.value);
-    let known_device = candidate.user_id().and_then(|user| device.as_ref()?.of(user));
+    let known_device = candidate.user_id().and_then(|user| device.as_ref()?.session_for(user));
     let attempt = LoginAttempt {
         address: visit.address,
         account: &candidate.account_key,
@@ -151,7 +151,7 @@ async fn enter(
     if !is_known_device {
         cookies.push(state.cookies().set(&DeviceClaims::start(signed_in.user.id, now)?, form)?);
     }
-    Ok((OwnAccount::of(&signed_in.user), cookies))
+    Ok((OwnAccount::from_row(&signed_in.user), cookies))
 }
 
 /// Compares a password with the candidate's; many programs that sign in to one
@@ -207,7 +207,7 @@ pub(crate) async fn logout(
 /// Who the caller is; never an error.
 #[utoipa::path(get, path = "/api/auth/me", tag = "auth", responses((status = 200, body = MeAnswer)))]
 pub(crate) async fn me(State(state): State<AppState>, caller: Caller) -> Result<Json<MeAnswer>, ApiError> {
-    let user = own::of(state.store(), &caller).await?;
+    let user = own::load(state.store(), &caller).await?;
     let needs_setup = if user.is_none() { Some(setup::is_needed(state.store()).await?) } else { None };
     Ok(Json(MeAnswer {
         authenticated: user.is_some(),

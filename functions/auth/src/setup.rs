@@ -65,6 +65,6 @@ pub(crate) async fn create(
         state.passwords().run(Asker::stranger(visit.address), move || password::hash(&password)).await??;
     let signed_in = setup::create(state.store(), &first, hash, &visit, state.now()).await?;
     let cookie = cookie::session(&state, &headers, &signed_in.claims)?;
-    let user = OwnAccount::of(&signed_in.user);
+    let user = OwnAccount::from_row(&signed_in.user);
     Ok(cookie::with_cookies(Json(LoginAnswer { success: true, user, warnings: warnings(remark) }), [cookie]))
 }

@@ -59,7 +59,7 @@ impl FromQuery for HistoryFilters {
 
 impl HistoryFilters {
     /// Everything in one lane.
-    pub(crate) fn of(lane: &Lane) -> Self {
+    pub(crate) fn from_lane(lane: &Lane) -> Self {
         let LaneQuery { branch, environment } = lane.query();
         Self {
             branch: branch.into_iter().collect(),

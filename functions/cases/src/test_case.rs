@@ -71,7 +71,7 @@ pub(crate) async fn test_case(
     let id = resolve::kept_test(&ctx, project, id).await?;
     let test_case = test_cases::detail(&ctx, project, id, &lane.query()).await?;
     let quarantine = quarantine::of_test(&ctx, project, id, state.now()).await?;
-    let filters = HistoryFilters::of(&lane);
+    let filters = HistoryFilters::from_lane(&lane);
     let recent = test_cases::history(&ctx, project, id, &filters.query(None), asked.limit as usize).await?;
     let cursors = CursorScope::new(RouteId::TestCaseHistory, &(id, &filters))?;
     let next = recent.next.map(|key| cursors.encode(&key)).transpose()?;

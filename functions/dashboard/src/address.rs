@@ -22,7 +22,7 @@ pub(crate) struct Address {
 impl Address {
     /// The address of a request. Parameters without a value say nothing and
     /// are left out: forms send them for every field that is not used.
-    pub(crate) fn of(uri: &Uri) -> Self {
+    pub(crate) fn from_uri(uri: &Uri) -> Self {
         let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned();
         Self { path: uri.path().to_owned(), pairs: pairs.filter(|(_, value)| !value.is_empty()).collect() }
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn address(text: &str) -> Address {
-        Address::of(&text.parse().unwrap())
+        Address::from_uri(&text.parse().unwrap())
     }
 
     #[test]

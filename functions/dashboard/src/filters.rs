@@ -154,19 +154,19 @@ pub(crate) fn icon(name: &str, _: &dyn Values) -> Result<HtmlSafeOutput<String>>
 /// The glyph of a result; its word is read out.
 #[askama::filter_fn]
 pub(crate) fn mark<T: Toned + ?Sized>(result: &T, _: &dyn Values) -> Result<Mark> {
-    Ok(Mark::of(result))
+    Ok(Mark::from_result(result))
 }
 
 /// The glyph and the word of a result.
 #[askama::filter_fn]
 pub(crate) fn badge<T: Toned + ?Sized>(result: &T, _: &dyn Values) -> Result<Badge> {
-    Ok(Badge::of(result))
+    Ok(Badge::from_result(result))
 }
 
 /// The attempts of an execution as chips.
 #[askama::filter_fn]
 pub(crate) fn tries<'i>(item: &'i ExecutionItem, _: &dyn Values) -> Result<Tries<'i>> {
-    Ok(Tries::of(item))
+    Ok(Tries::from_item(item))
 }
 
 /// The day of a moment, with the exact one on hover.

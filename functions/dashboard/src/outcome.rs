@@ -70,7 +70,7 @@ impl Tone {
 
     /// The look of a status, which flaky tests share with passed ones.
     pub(crate) const fn of_result(status: TestStatus, is_flaky: bool) -> Self {
-        Self::of_outcome(Outcome::of(status, is_flaky))
+        Self::of_outcome(Outcome::from_status(status, is_flaky))
     }
 
     /// The look of a stored outcome.
@@ -124,13 +124,13 @@ impl Toned for Tone {
 
 impl Toned for TestStatus {
     fn tone(&self) -> Tone {
-        Tone::of_outcome(Outcome::of(*self, false))
+        Tone::of_outcome(Outcome::from_status(*self, false))
     }
 }
 
 impl Toned for ExecutionItem {
     fn tone(&self) -> Tone {
-        Tone::of_outcome(Outcome::of(self.status, self.flaky))
+        Tone::of_outcome(Outcome::from_status(self.status, self.flaky))
     }
 }
 

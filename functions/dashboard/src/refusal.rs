@@ -68,7 +68,7 @@ pub(crate) async fn as_page(State(state): State<AppState>, request: Request, nex
 
 async fn shown(state: AppState, request: Request, next: Next) -> Response {
     let site = request.extensions().get::<Site>().cloned();
-    let address = Address::of(request.uri());
+    let address = Address::from_uri(request.uri());
     let mut response = next.run(request).await;
     let caller = response.extensions_mut().remove::<Caller>();
     if !is_error(&response) || response.extensions().get::<ForPrograms>().is_some() {
@@ -137,7 +137,7 @@ async fn render(scene: Scene, status: StatusCode, said: Said) -> Result<Response
 /// projects.
 async fn frame(scene: Scene, heading: &'static str) -> Shell {
     let now = scene.state.now();
-    let viewer = scene.caller.as_ref().and_then(|caller| Viewer::of(caller));
+    let viewer = scene.caller.as_ref().and_then(|caller| Viewer::from_identity(caller));
     let is_demo = scene.state.config().demo;
     if let (Some(site), Some(caller)) = (scene.site, scene.caller.filter(|caller| caller.reads())) {
         let visit = Visit::new(&scene.state, caller, site, scene.address);

@@ -60,7 +60,7 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     /// The person behind a caller; none while authentication is off.
-    pub(crate) fn of(identity: &Identity) -> Option<Self> {
+    pub(crate) fn from_identity(identity: &Identity) -> Option<Self> {
         let account = identity.account()?;
         Some(Self { username: account.username.to_string(), role: account.role })
     }
@@ -124,7 +124,7 @@ impl Shell {
         title: impl Into<String>,
     ) -> Result<Self, ApiError> {
         let recent = projects::menu(&visit.ctx, visit.scope(), None, RECENT_PROJECTS).await?.items;
-        let viewer = Viewer::of(&visit.caller);
+        let viewer = Viewer::from_identity(&visit.caller);
         let bell = match visit.caller.user_id() {
             Some(user) => {
                 let (unread, after) = notifications::bell(&visit.ctx, user, visit.scope()).await?;

@@ -50,7 +50,7 @@ impl FromRequestParts<AppState> for Visit {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let site = Site::from_request_parts(parts, state).await?;
-        Ok(Self::new(state, caller, site, Address::of(&parts.uri)))
+        Ok(Self::new(state, caller, site, Address::from_uri(&parts.uri)))
     }
 }
 

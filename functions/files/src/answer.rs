@@ -57,7 +57,7 @@ pub(crate) async fn answer(
 
     // Ranges are defined for GET alone (RFC 9110, section 14.2).
     let wanted = if request.method == Method::GET {
-        Wanted::of(&request.headers, &tag, served.size)
+        Wanted::new(&request.headers, &tag, served.size)
     } else {
         Wanted::Whole
     };

@@ -22,7 +22,7 @@ pub(crate) enum Wanted {
 impl Wanted {
     /// Reads the headers of a GET for bytes with this strong tag (as it is
     /// written in `ETag`) and this size.
-    pub(crate) fn of(headers: &HeaderMap, tag: &str, size: u64) -> Self {
+    pub(crate) fn new(headers: &HeaderMap, tag: &str, size: u64) -> Self {
         let mut ranges = headers.get_all(RANGE).iter();
         let (Some(range), None) = (ranges.next(), ranges.next()) else { return Self::Whole };
         // A date never matches: bytes here have a tag and no date.
@@ -116,9 +116,9 @@ mod tests {
         }
         let mut headers = HeaderMap::new();
         headers.append(RANGE, HeaderValue::from_static("bytes=0-1"));
-        assert_eq!(Wanted::of(&headers, TAG, 10), part(0, 2));
+        assert_eq!(Wanted::new(&headers, TAG, 10), part(0, 2));
         headers.append(RANGE, HeaderValue::from_static("bytes=3-4"));
-        assert_eq!(Wanted::of(&headers, TAG, 10), Wanted::Whole);
+        assert_eq!(Wanted::new(&headers, TAG, 10), Wanted::Whole);
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(RANGE, HeaderValue::from_static("bytes=0-1"));
             headers.insert(IF_RANGE, HeaderValue::from_str(named).unwrap());
-            assert_eq!(Wanted::of(&headers, TAG, 10), wanted, "{named}");
+            assert_eq!(Wanted::new(&headers, TAG, 10), wanted, "{named}");
         }
     }
 

@@ -19,7 +19,7 @@ pub struct Budget {
 impl Budget {
     /// This long from now.
     #[must_use]
-    pub fn of(duration: Duration) -> Self {
+    pub fn new(duration: Duration) -> Self {
         Self { until: Instant::now() + duration, stop: CancellationToken::new() }
     }
 

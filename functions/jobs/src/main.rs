@@ -13,6 +13,6 @@ async fn main() -> std::process::ExitCode {
 }
 
 async fn scheduled(state: AppState) -> Result<Response, StoreError> {
-    let summary = run_due(&state, Budget::of(DEFAULT_BUDGET)).await?;
+    let summary = run_due(&state, Budget::new(DEFAULT_BUDGET)).await?;
     Ok(Json(Ticked::from(summary)).into_response())
 }

@@ -29,7 +29,7 @@ pub(crate) async fn send_notification(
     let channel = match (begun.config, begun.user) {
         (Some(config), _) => config,
         (None, Some(user)) => match notifications::confirmed_address(&background, user).await? {
-            Some(address) => ChannelConfig::of(address),
+            Some(address) => ChannelConfig::from_address(address),
             None => {
                 let answer = final_failure("The account has no confirmed email address.");
                 notifications::finish(&background, begun.id, answer, ctx.now()).await?;

@@ -17,7 +17,7 @@ use crate::{
 
 /// Every kind.
 pub(crate) static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
-    Kinds::of(vec![
+    Kinds::new(vec![
         Kind::new(account_mails::send_reset),
         Kind::new(account_mails::send_verify),
         Kind::new(account_mails::send_notice),
@@ -158,7 +158,7 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    fn of(list: Vec<Kind>) -> Self {
+    fn new(list: Vec<Kind>) -> Self {
         let names = |filter: fn(&Kind) -> bool| list.iter().filter(|k| filter(k)).map(|k| k.name).collect();
         let known = lease::Kinds { names: names(|_| true), secret: names(|kind| kind.is_secret) };
         let in_demo = lease::Kinds {

@@ -92,7 +92,7 @@ pub(crate) async fn tick(
     })?;
     let budget = budget(&body)?;
     // The work goes on when the caller goes away.
-    let summary = tokio::spawn(async move { run_due(&state, Budget::of(budget)).await });
+    let summary = tokio::spawn(async move { run_due(&state, Budget::new(budget)).await });
     let summary = summary.await.map_err(|error| ApiError::internal("a tick broke off").caused_by(error))?;
     Ok(Json(summary?.into()))
 }

@@ -36,7 +36,7 @@ pub async fn run_until(state: AppState, stop: CancellationToken) {
 async fn tick_until(state: &AppState, stop: &CancellationToken) {
     let mut is_away = false;
     while !stop.is_cancelled() {
-        let budget = Budget::of(IN_ONE_GO).stopped_by(stop.clone());
+        let budget = Budget::new(IN_ONE_GO).stopped_by(stop.clone());
         let wait = match run(state, budget, Which::InWaves).await {
             Ok(summary) => {
                 is_away = false;

@@ -25,7 +25,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    fn of(config: &Config) -> Self {
+    fn from_config(config: &Config) -> Self {
         Self {
             events_max_bytes: config.max_events_bytes,
             submit_max_bytes: config.max_submit_bytes,
@@ -61,14 +61,14 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    fn of(ticket: &Ticket, found: &Warnings, config: &Config) -> Self {
+    fn new(ticket: &Ticket, found: &Warnings, config: &Config) -> Self {
         Self {
             success: true,
             run_id: ticket.run.get(),
             project_id: ticket.project.get(),
             run_url: ticket.url.clone(),
             capabilities: CAPABILITIES,
-            limits: Limits::of(config),
+            limits: Limits::from_config(config),
             warnings: warnings(found),
         }
     }
@@ -85,8 +85,8 @@ pub(crate) struct SetupAnswer {
 }
 
 impl SetupAnswer {
-    pub(crate) fn of(ticket: Ticket, found: &Warnings, config: &Config) -> Self {
-        Self { opened: Opened::of(&ticket, found, config), setup_token: ticket.token }
+    pub(crate) fn new(ticket: Ticket, found: &Warnings, config: &Config) -> Self {
+        Self { opened: Opened::new(&ticket, found, config), setup_token: ticket.token }
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct StartAnswer {
 }
 
 impl StartAnswer {
-    pub(crate) fn of(ticket: Ticket, found: &Warnings, config: &Config) -> Self {
-        Self { opened: Opened::of(&ticket, found, config), stream_token: ticket.token }
+    pub(crate) fn new(ticket: Ticket, found: &Warnings, config: &Config) -> Self {
+        Self { opened: Opened::new(&ticket, found, config), stream_token: ticket.token }
     }
 }

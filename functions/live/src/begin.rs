@@ -34,5 +34,5 @@ pub(crate) async fn begin_run(
     let ((token, fields, found), _reservation) = bytes.read(read).await?;
     let ctx = state.context(&site);
     let ticket = callboard_ingest::begin(&ctx, run, token.as_deref(), &fields, state.now()).await?;
-    Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, &found, state.config()))))
+    Ok(TellsSecret.mark(Json(StartAnswer::new(ticket, &found, state.config()))))
 }

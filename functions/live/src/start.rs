@@ -41,7 +41,7 @@ pub(crate) async fn setup_run(
     let project =
         callboard_ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
     let ticket = callboard_ingest::setup(&ctx, project, &fields, visit.actor(), now).await?;
-    Ok(TellsSecret.mark(Json(SetupAnswer::of(ticket, &found, state.config()))))
+    Ok(TellsSecret.mark(Json(SetupAnswer::new(ticket, &found, state.config()))))
 }
 
 /// Opens a run that results are sent to while it goes on.
@@ -77,5 +77,5 @@ pub(crate) async fn start_run(
     let project =
         callboard_ingest::open_project(&ctx, caller.scope(), &name, description, visit.actor(), now).await?;
     let ticket = callboard_ingest::start(&ctx, project, &fields, visit.actor(), now).await?;
-    Ok(TellsSecret.mark(Json(StartAnswer::of(ticket, &found, state.config()))))
+    Ok(TellsSecret.mark(Json(StartAnswer::new(ticket, &found, state.config()))))
 }

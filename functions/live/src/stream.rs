@@ -159,7 +159,7 @@ async fn may_read(
     let denied = match caller.role() {
         Some(_) => match resolve::run(ctx, caller.scope(), run).await {
             Err(error @ QueryError::OutOfScope { .. }) => error.into(),
-            resolved => return Ok(RunReader::of(resolved?, run)),
+            resolved => return Ok(RunReader::new(resolved?, run)),
         },
         None => ApiError::from(Denied::AuthenticationRequired),
     };

@@ -36,7 +36,7 @@ struct Wire<T> {
 
 impl Pages {
     /// The list a tool answers for these arguments and this scope.
-    pub(crate) fn of(tool: &'static str, arguments: &Map<String, Value>, scope: &Scope) -> Self {
+    pub(crate) fn new(tool: &'static str, arguments: &Map<String, Value>, scope: &Scope) -> Self {
         let mut digest = Sha256::new();
         for (name, value) in arguments.iter().filter(|(name, _)| !PAGE_ARGUMENTS.contains(&name.as_str())) {
             digest.update(format!("{name}={value}\n"));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn pages(tool: &'static str, arguments: Value, scope: &Scope) -> Pages {
-        Pages::of(tool, arguments.as_object().unwrap(), scope)
+        Pages::new(tool, arguments.as_object().unwrap(), scope)
     }
 
     proptest! {

@@ -17,7 +17,7 @@ pub(crate) struct Fix {
 }
 
 impl Fix {
-    pub(crate) fn of(fix: SuggestedFix) -> Self {
+    pub(crate) fn from_fix(fix: SuggestedFix) -> Self {
         Self { description: fix.description, file: fix.file, code: fix.code, patch: fix.patch }
     }
 }
@@ -34,7 +34,7 @@ pub(crate) struct Brief {
 }
 
 impl Brief {
-    pub(crate) fn of(brief: DiagnosisBrief) -> Self {
+    pub(crate) fn from_brief(brief: DiagnosisBrief) -> Self {
         Self {
             diagnosis_id: brief.id,
             status: brief.status,
@@ -59,7 +59,7 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    pub(crate) fn of(planned: PlannedDiagnosis) -> Self {
+    pub(crate) fn from_diagnosis(planned: PlannedDiagnosis) -> Self {
         Self {
             diagnosis_id: planned.id,
             category: planned.category,
@@ -112,7 +112,7 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    pub(crate) fn of(found: Diagnosis) -> Self {
+    pub(crate) fn from_diagnosis(found: Diagnosis) -> Self {
         let hypotheses = found.hypotheses.into_iter().map(|each| Hypothesis {
             category: each.category,
             root_cause: each.root_cause,
@@ -133,7 +133,7 @@ impl Whole {
             root_cause: found.root_cause,
             evidence: found.evidence,
             hypotheses: hypotheses.collect(),
-            suggested_fix: found.suggested_fix.map(Fix::of),
+            suggested_fix: found.suggested_fix.map(Fix::from_fix),
             patch_validation: found.patch_validation,
             investigation_steps: found.investigation_steps,
             prevention_tips: found.prevention_tips,

@@ -182,7 +182,7 @@ pub(crate) async fn around(State(state): State<AppState>, request: Request, next
         && is_ours
         && !is_json(request.headers())
         && !declares_too_much(request.headers());
-    let presented = Presented::of(request.headers());
+    let presented = Presented::from_headers(request.headers());
     let mut response = if is_refused_by_type {
         ApiError::unsupported_media_type("application/json").into_response()
     } else {
@@ -213,7 +213,7 @@ enum Presented {
 }
 
 impl Presented {
-    fn of(headers: &HeaderMap) -> Self {
+    fn from_headers(headers: &HeaderMap) -> Self {
         let has_key = headers.contains_key(AUTHORIZATION) || headers.contains_key("x-api-key");
         match (has_key, headers.contains_key(COOKIE)) {
             (true, _) => Self::Key,

@@ -19,7 +19,7 @@ pub(crate) fn page_of<Row: ToSchema>() -> Value {
 }
 
 /// The shape of a result of this type.
-pub(crate) fn of<T: ToSchema>() -> Value {
+pub(crate) fn schema<T: ToSchema>() -> Value {
     let mut shape = whole::<T>();
     if let Some(fields) = shape["properties"].as_object_mut() {
         fields.remove("nextCursor");
@@ -141,7 +141,7 @@ mod tests {
             "word": {"type": "string", "enum": ["up", "down"]},
             "lists": {"type": "array", "items": {"type": "array", "items": inner}},
         }});
-        let whole = of::<Listed>();
+        let whole = schema::<Listed>();
         assert_eq!(
             whole,
             json!({

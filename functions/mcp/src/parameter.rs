@@ -127,7 +127,7 @@ pub(crate) enum Need {
 }
 
 impl Parameter {
-    const fn of(name: &'static str, kind: Kind) -> Self {
+    const fn new(name: &'static str, kind: Kind) -> Self {
         Self {
             name,
             kind,
@@ -141,17 +141,17 @@ impl Parameter {
 
     /// An id that has to be given.
     pub(crate) const fn id(name: &'static str, from: &'static str) -> Self {
-        Self { need: Need::Required, ..Self::of(name, Kind::Id { from }) }
+        Self { need: Need::Required, ..Self::new(name, Kind::Id { from }) }
     }
 
     /// A number with a default.
     pub(crate) const fn count(name: &'static str, min: i64, max: i64, default: i64) -> Self {
-        Self::of(name, Kind::Count { min, max, default: Some(default) })
+        Self::new(name, Kind::Count { min, max, default: Some(default) })
     }
 
     /// A number that older clients send; it is not advertised.
     pub(crate) const fn unadvertised_count(name: &'static str, min: i64, max: i64) -> Self {
-        Self { is_advertised: false, ..Self::of(name, Kind::Count { min, max, default: None }) }
+        Self { is_advertised: false, ..Self::new(name, Kind::Count { min, max, default: None }) }
     }
 
     /// Rows per page.
@@ -161,12 +161,12 @@ impl Parameter {
 
     /// Where to read on.
     pub(crate) const fn cursor() -> Self {
-        Self::of("cursor", Kind::Cursor)
+        Self::new("cursor", Kind::Cursor)
     }
 
     /// A free text.
     pub(crate) const fn text(name: &'static str) -> Self {
-        Self::of(name, Kind::Text(TEXT_CHARS))
+        Self::new(name, Kind::Text(TEXT_CHARS))
     }
 
     /// A remark that is kept when it is not given and cleared when it is blank.
@@ -176,22 +176,22 @@ impl Parameter {
 
     /// Yes or no.
     pub(crate) const fn flag(name: &'static str) -> Self {
-        Self::of(name, Kind::Flag)
+        Self::new(name, Kind::Flag)
     }
 
     /// A search text.
     pub(crate) const fn query() -> Self {
-        Self::of("query", Kind::Text(QUERY_CHARS))
+        Self::new("query", Kind::Text(QUERY_CHARS))
     }
 
     /// The name of a branch.
     pub(crate) const fn branch() -> Self {
-        Self::of("branch", Kind::Branch)
+        Self::new("branch", Kind::Branch)
     }
 
     /// A commit. A blank one counts where `keeping_blank` says so.
     pub(crate) const fn commit(name: &'static str) -> Self {
-        Self::of(name, Kind::Commit)
+        Self::new(name, Kind::Commit)
     }
 
     /// The same, with blank as a value of its own.
@@ -205,12 +205,12 @@ impl Parameter {
         words: &'static [&'static str],
         default: Option<&'static str>,
     ) -> Self {
-        Self::of(name, Kind::Choice { words, spellings: &[], default })
+        Self::new(name, Kind::Choice { words, spellings: &[], default })
     }
 
     /// Any of some words.
     pub(crate) const fn choices(name: &'static str, words: &'static [&'static str]) -> Self {
-        Self::of(name, Kind::Choices(words))
+        Self::new(name, Kind::Choices(words))
     }
 
     /// A list of texts.
@@ -220,22 +220,22 @@ impl Parameter {
 
     /// A list of so many texts at most.
     pub(crate) const fn texts_within(name: &'static str, max: usize) -> Self {
-        Self::of(name, Kind::Texts(max))
+        Self::new(name, Kind::Texts(max))
     }
 
     /// A text of at most so many characters.
     pub(crate) const fn text_within(name: &'static str, max: usize) -> Self {
-        Self::of(name, Kind::Text(max))
+        Self::new(name, Kind::Text(max))
     }
 
     /// A place in a list.
     pub(crate) const fn place(name: &'static str, last: i64) -> Self {
-        Self::of(name, Kind::Place(last))
+        Self::new(name, Kind::Place(last))
     }
 
     /// A list of flat objects.
     pub(crate) const fn objects(name: &'static str, max: usize, fields: &'static [Self]) -> Self {
-        Self::of(name, Kind::Objects { fields, max })
+        Self::new(name, Kind::Objects { fields, max })
     }
 
     /// The same, with further names.

@@ -186,7 +186,7 @@ impl ToolCall<'_> {
 
     /// The list that the cursors of this call belong to.
     fn pages(&self) -> Pages {
-        Pages::of(self.tool, self.arguments.values(), self.context.scope())
+        Pages::new(self.tool, self.arguments.values(), self.context.scope())
     }
 }
 

@@ -128,7 +128,7 @@ const BLUE: &str = "#1565c0";
 const GREY: &str = "#616161";
 
 impl Badge {
-    fn of(metric: Metric, label: Option<String>, run: Option<&RunBrief>) -> Self {
+    fn new(metric: Metric, label: Option<String>, run: Option<&RunBrief>) -> Self {
         let (message, color) = run.map_or_else(|| ("unknown".to_owned(), GREY), |run| told(metric, run));
         Self { schema_version: 1, label: label.unwrap_or_else(|| "tests".to_owned()), message, color }
     }
@@ -227,7 +227,7 @@ async fn load(ctx: &Context, project: Authorized<ProjectId>, asked: Params) -> R
         None => projects::get(ctx, project).await?.default_branch,
     };
     let run = runs::latest_full(ctx, project, branch.as_deref(), asked.environment.as_deref()).await?;
-    Ok(Badge::of(asked.metric, asked.label, run.as_ref()))
+    Ok(Badge::new(asked.metric, asked.label, run.as_ref()))
 }
 
 /// The newest finished full run of a project as a picture.
@@ -374,7 +374,7 @@ pub(crate) async fn outside(
     let style = asked.style;
     let badge = match badges::opened_by(&ctx, token).await? {
         Some(project) => load(&ctx, project, asked).await?,
-        None => Badge::of(asked.metric, asked.label, None),
+        None => Badge::new(asked.metric, asked.label, None),
     };
     let mut response = match form {
         "svg" => tagged(&headers, "image/svg+xml", badge.svg(style).into()),
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn what_a_badge_says_is_never_markup() {
-        let badge = Badge::of(Metric::Status, Some("<script>'\"&\u{1}".to_owned()), None);
+        let badge = Badge::new(Metric::Status, Some("<script>'\"&\u{1}".to_owned()), None);
         let svg = badge.svg(Style::Flat);
         assert!(svg.contains(">&lt;script&gt;&#39;&#34;&amp;\u{fffd}</text>"), "{svg}");
         assert!(!svg.contains("<script>"));

@@ -152,7 +152,7 @@ pub(crate) async fn delete(
             .map_err(|error| ApiError::invalid_json(format!("The body cannot be read: {error}.")))?
     };
     let confirm = asked.confirm.or(body.confirm).ok_or_else(|| ApiError::missing_fields(&["confirm"]))?;
-    let effect = Effect::of(asked.now || body.now);
+    let effect = Effect::from_choice(asked.now || body.now);
     let ctx = state.context(&site);
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());

@@ -93,7 +93,7 @@ pub(crate) async fn delete(
     let ctx = state.context(&site);
     let project = resolve::run(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());
-    let (force, effect) = (params.force || body.force, Effect::of(params.now || body.now));
+    let (force, effect) = (params.force || body.force, Effect::from_choice(params.now || body.now));
     let receipt = deletions::delete_run(&ctx, acting, project, id, force, effect).await?;
     Ok(Json(RunDeleted { success: true, receipt }))
 }
@@ -198,7 +198,7 @@ pub(crate) async fn bulk_delete(
 ) -> Result<Json<RunsDeleted>, ApiError> {
     let named = named(&fields)?;
     let dry_run = fields.flag("dryRun")?.unwrap_or_default();
-    let effect = Effect::of(fields.flag("now")?.unwrap_or_default());
+    let effect = Effect::from_choice(fields.flag("now")?.unwrap_or_default());
     let ctx = state.context(&site);
     if let NamedRuns::Matching(RunsToDelete { project: Some(project), .. }) = &named {
         resolve::project(&ctx, caller.scope(), *project).await?;

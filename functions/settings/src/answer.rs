@@ -52,7 +52,7 @@ pub(crate) struct GroupHistory {
 }
 
 impl GroupHistory {
-    pub(crate) const fn of(updated_at: Option<Timestamp>, updated_by: Option<UserRef>) -> Self {
+    pub(crate) const fn new(updated_at: Option<Timestamp>, updated_by: Option<UserRef>) -> Self {
         Self { locked: [], updated_at, updated_by }
     }
 }

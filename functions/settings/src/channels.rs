@@ -265,9 +265,9 @@ pub(crate) async fn create(
         (true, _) => None,
         (false, Some(address)) if kind == ChannelKind::Slack && is_slack_channel(&address.as_str()) => {
             let token = bot_token.ok_or_else(|| missing("config.botToken"))?;
-            Some(ChannelConfig { bot_token: Some(token), ..ChannelConfig::of(address) })
+            Some(ChannelConfig { bot_token: Some(token), ..ChannelConfig::from_address(address) })
         }
-        (false, Some(address)) => Some(ChannelConfig { secret, ..ChannelConfig::of(address) }),
+        (false, Some(address)) => Some(ChannelConfig { secret, ..ChannelConfig::from_address(address) }),
         (false, None) if bot_token.is_some() => return Err(missing("config.channel")),
         (false, None) => return Err(missing(address_field(kind))),
     };

@@ -248,7 +248,7 @@ async fn clean(
     };
     let acting = visit.acting(caller, state.now());
     let named = NamedRuns::Matching(wanted);
-    let (reason, effect) = (Reason::Purge, Effect::of(body.now));
+    let (reason, effect) = (Reason::Purge, Effect::from_choice(body.now));
     let DeletedRuns { receipt, matched, .. } =
         deletions::delete_runs(&ctx, acting, caller.scope(), named, reason, effect, body.dry_run).await?;
     Ok(Json(CleanupAnswer { receipt, matched }))

@@ -60,7 +60,7 @@ impl From<OfInstance<FlakinessOverrides>> for FlakinessAnswer {
         Self {
             settings: FlakinessOverrides::all_of(&found.set.over(&defaults)),
             defaults: FlakinessOverrides::all_of(&defaults),
-            history: GroupHistory::of(found.updated_at, found.updated_by),
+            history: GroupHistory::new(found.updated_at, found.updated_by),
         }
     }
 }

@@ -152,7 +152,7 @@ pub(crate) struct ModelSettingsAnswer {
 }
 
 impl ModelShown {
-    fn of(settings: &DiagnosisSettings, role: ModelRole) -> Self {
+    fn from_settings(settings: &DiagnosisSettings, role: ModelRole) -> Self {
         let model = settings.stored(role);
         let own = model.filter(|model| !model.base_url.is_empty());
         Self {
@@ -172,8 +172,8 @@ impl From<StoredModel> for ModelSettingsAnswer {
                 auto_diagnose: found.settings.auto_diagnose,
                 send_screenshots: found.settings.send_screenshots,
                 roles: RolesShown {
-                    diagnosis: ModelShown::of(&found.settings, ModelRole::Diagnosis),
-                    first_pass: ModelShown::of(&found.settings, ModelRole::FirstPass),
+                    diagnosis: ModelShown::from_settings(&found.settings, ModelRole::Diagnosis),
+                    first_pass: ModelShown::from_settings(&found.settings, ModelRole::FirstPass),
                 },
                 custom_instructions: found.settings.instructions,
                 limits: found.settings.limits,
@@ -188,7 +188,7 @@ impl From<StoredModel> for ModelSettingsAnswer {
                     max: field.max,
                 })
                 .collect(),
-            history: GroupHistory::of(found.updated_at, found.updated_by),
+            history: GroupHistory::new(found.updated_at, found.updated_by),
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct QuotaAnswer {
 
 impl From<OfInstance<StorageQuota>> for QuotaAnswer {
     fn from(found: OfInstance<StorageQuota>) -> Self {
-        Self { settings: found.set, history: GroupHistory::of(found.updated_at, found.updated_by) }
+        Self { settings: found.set, history: GroupHistory::new(found.updated_at, found.updated_by) }
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct SourceControlAnswer {
 impl From<StoredToken> for SourceControlAnswer {
     fn from(found: StoredToken) -> Self {
         let settings = SourceControlShown { repositories: found.repositories, has_token: found.has_token };
-        Self { settings, history: GroupHistory::of(found.updated_at, found.updated_by) }
+        Self { settings, history: GroupHistory::new(found.updated_at, found.updated_by) }
     }
 }
 

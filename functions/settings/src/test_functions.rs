@@ -105,7 +105,7 @@ pub(crate) struct TestFunctionWritten {
 }
 
 impl TestFunctionWritten {
-    const fn of(test_function: TestFunctionItem) -> Json<Self> {
+    const fn new(test_function: TestFunctionItem) -> Json<Self> {
         Json(Self { success: true, test_function })
     }
 }
@@ -166,7 +166,7 @@ pub(crate) async fn create(
     let project = resolve::project(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());
     let stored = test_functions::create(&ctx, acting, project, &function, Origin::Manual).await?;
-    Ok((StatusCode::CREATED, TestFunctionWritten::of(stored)).into_response())
+    Ok((StatusCode::CREATED, TestFunctionWritten::new(stored)).into_response())
 }
 
 /// Changes a function of a suite.
@@ -196,7 +196,7 @@ pub(crate) async fn edit(
     let project = test_functions::resolve_function(&ctx, caller.scope(), id).await?;
     let acting = visit.acting(&caller, state.now());
     let edited = test_functions::edit(&ctx, acting, project, id, fields.as_map()).await;
-    edited.map(TestFunctionWritten::of).map_err(|error| match error {
+    edited.map(TestFunctionWritten::new).map_err(|error| match error {
         EditError::Faults(faults) => refused(&faults),
         EditError::Query(error) => error.into(),
     })

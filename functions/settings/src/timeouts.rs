@@ -60,7 +60,7 @@ impl From<OfInstance<TimeoutOverrides>> for TimeoutsAnswer {
         Self {
             settings: TimeoutOverrides::all_of(&found.set.over(&defaults)),
             defaults: TimeoutOverrides::all_of(&defaults),
-            history: GroupHistory::of(found.updated_at, found.updated_by),
+            history: GroupHistory::new(found.updated_at, found.updated_by),
         }
     }
 }

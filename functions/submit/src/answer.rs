@@ -48,7 +48,7 @@ pub(crate) struct SubmitAnswer {
 }
 
 impl SubmitAnswer {
-    pub(crate) fn of(submitted: &Submitted, found: &Warnings) -> Self {
+    pub(crate) fn from_submitted(submitted: &Submitted, found: &Warnings) -> Self {
         Self {
             success: true,
             test_run_id: submitted.run.get(),

@@ -62,7 +62,7 @@ pub(crate) async fn submit_run(
     let submission = Submission { fields, entries, held: Some(reservation), ..Submission::default() };
     let submitted = callboard_ingest::submit(&ctx, project, submission, now).await?;
     evidence_loss::report(&ctx, submitted.run, &warnings, now).await?;
-    Ok(Json(SubmitAnswer::of(&submitted, &warnings)))
+    Ok(Json(SubmitAnswer::from_submitted(&submitted, &warnings)))
 }
 
 type Read = (RunFields, Entries, Warnings);

@@ -92,7 +92,7 @@ mod tests {
     use crate::routes::RouteId;
     use http::HeaderValue;
 
-    fn of(route: RouteId, pairs: &[(&str, &str)]) -> Result<Presented, Ambiguous> {
+    fn presented_on(route: RouteId, pairs: &[(&str, &str)]) -> Result<Presented, Ambiguous> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             let name: HeaderName = name.parse().unwrap();
@@ -105,10 +105,10 @@ mod tests {
     fn the_bearer_key_comes_before_the_header_and_the_header_before_the_cookie() {
         let key = |text: &str| Ok(Presented::Key(text.to_owned()));
         let all = [("authorization", "bearer pd_a"), ("x-api-key", "pd_b"), ("cookie", "svc_session=x")];
-        assert_eq!(of(RouteId::GetProject, &all), key("pd_a"));
-        assert_eq!(of(RouteId::GetProject, &all[1..]), key("pd_b"));
-        assert_eq!(of(RouteId::GetProject, &all[2..]), Ok(Presented::Cookies));
-        assert_eq!(of(RouteId::GetProject, &[("x-api-key", "")]), key(""));
+        assert_eq!(presented_on(RouteId::GetProject, &all), key("pd_a"));
+        assert_eq!(presented_on(RouteId::GetProject, &all[1..]), key("pd_b"));
+        assert_eq!(presented_on(RouteId::GetProject, &all[2..]), Ok(Presented::Cookies));
+        assert_eq!(presented_on(RouteId::GetProject, &[("x-api-key", "")]), key(""));
     }
 
     #[test]
@@ -131,15 +131,18 @@ mod tests {
     #[test]
     fn a_proxys_own_authorization_is_ignored_outside_the_agent_endpoint() {
         let proxy = [("authorization", "Basic YTpi")];
-        assert_eq!(of(RouteId::GetProject, &proxy), Ok(Presented::Cookies));
-        assert_eq!(of(RouteId::McpMessages, &proxy), Ok(Presented::Key("Basic YTpi".to_owned())));
-        assert_eq!(of(RouteId::McpMessages, &[("cookie", "svc_session=x")]), Ok(Presented::Nothing));
+        assert_eq!(presented_on(RouteId::GetProject, &proxy), Ok(Presented::Cookies));
+        assert_eq!(presented_on(RouteId::McpMessages, &proxy), Ok(Presented::Key("Basic YTpi".to_owned())));
+        assert_eq!(
+            presented_on(RouteId::McpMessages, &[("cookie", "svc_session=x")]),
+            Ok(Presented::Nothing)
+        );
     }
 
     #[test]
     fn two_of_a_kind_are_refused_and_grants_look_at_no_account() {
         let twice = [("x-api-key", "pd_a"), ("x-api-key", "pd_b")];
-        assert!(of(RouteId::GetProject, &twice).is_err());
-        assert_eq!(of(RouteId::GrantedFile, &twice), Ok(Presented::Nothing));
+        assert!(presented_on(RouteId::GetProject, &twice).is_err());
+        assert_eq!(presented_on(RouteId::GrantedFile, &twice), Ok(Presented::Nothing));
     }
 }

@@ -72,7 +72,7 @@ impl AccountFacts {
         if self.account.role == Role::Administrator || self.all_projects {
             Scope::all()
         } else {
-            Scope::of(self.projects.iter().copied())
+            Scope::new(self.projects.iter().copied())
         }
     }
 }
@@ -95,7 +95,7 @@ impl Identity {
     /// Nobody in particular: no role, no project.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self { principal: Principal::Anonymous, account: None, scope: Scope::of([]) }
+        Self { principal: Principal::Anonymous, account: None, scope: Scope::new([]) }
     }
 
     /// A person who signed in.

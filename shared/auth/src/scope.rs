@@ -34,7 +34,7 @@ impl Scope {
     }
 
     /// These projects; possibly none.
-    pub(crate) fn of(projects: impl IntoIterator<Item = ProjectId>) -> Self {
+    pub(crate) fn new(projects: impl IntoIterator<Item = ProjectId>) -> Self {
         Self { reach: Some(Arc::new(projects.into_iter().collect())), entered: Arc::default() }
     }
 
@@ -73,7 +73,7 @@ impl Scope {
     /// reach.
     #[must_use]
     pub fn narrowed_to(&self, projects: impl IntoIterator<Item = ProjectId>) -> Self {
-        Self::of(projects.into_iter().filter(|project| self.contains(*project)))
+        Self::new(projects.into_iter().filter(|project| self.contains(*project)))
     }
 
     /// What this scope let its request into until now.
@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn a_scope_remembers_what_it_let_its_request_into() {
-        let scope = Scope::of([ProjectId(1), ProjectId(2)]);
+        let scope = Scope::new([ProjectId(1), ProjectId(2)]);
         let passed_on = scope.clone();
         assert!(passed_on.authorize(ProjectId(2)).is_ok() && passed_on.authorize(ProjectId(3)).is_err());
         assert_eq!(scope.entered().projects, BTreeSet::from([ProjectId(2)]));
-        assert!(Scope::of([ProjectId(2)]).entered().projects.is_empty());
+        assert!(Scope::new([ProjectId(2)]).entered().projects.is_empty());
     }
 }

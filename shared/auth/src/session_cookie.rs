@@ -113,7 +113,7 @@ impl DeviceClaims {
 
     /// The browser's id, for the account it signed in to and for no other.
     #[must_use]
-    pub fn of(&self, user: UserId) -> Option<&[u8; ID_BYTES]> {
+    pub fn session_for(&self, user: UserId) -> Option<&[u8; ID_BYTES]> {
         (self.user == user).then_some(&self.device)
     }
 }
@@ -306,7 +306,7 @@ mod tests {
         let device = DeviceClaims::start(USER, NOW).unwrap();
         let request = request(&sent_back(&ours.set(&device, CookieForm::Plain).unwrap()));
         let opened = ours.open::<DeviceClaims>(&request, CookieForm::Plain, NOW).unwrap().value;
-        assert!(opened.of(USER).is_some());
-        assert!(opened.of(UserId(8)).is_none());
+        assert!(opened.session_for(USER).is_some());
+        assert!(opened.session_for(UserId(8)).is_none());
     }
 }

@@ -66,7 +66,7 @@ fn a_circle_is_found_through_use_trees_exports_and_plain_paths() {
         module("c", "use crate::Shared;"),
         module("d", "use crate::a;\n#[cfg(test)]\nmod tests { use crate::d; }"),
     ]);
-    assert_eq!(Crate::of(sources).circles(), [["a", "b", "c"]]);
+    assert_eq!(Crate::from_sources(sources).circles(), [["a", "b", "c"]]);
 }
 
 /// Folders of the crates that are deployed, below the root.
@@ -109,10 +109,10 @@ impl Crate {
                 }
             }
         }
-        Self::of(sources)
+        Self::from_sources(sources)
     }
 
-    fn of(mut sources: BTreeMap<Module, String>) -> Self {
+    fn from_sources(mut sources: BTreeMap<Module, String>) -> Self {
         for source in sources.values_mut() {
             let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
             let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());

@@ -37,7 +37,7 @@ impl Trend {
     /// Compares the newer half of durations (oldest first) with the older one;
     /// an odd one in the middle belongs to the newer half.
     #[must_use]
-    pub fn of(durations: &[i64]) -> Self {
+    pub fn from_durations(durations: &[i64]) -> Self {
         if durations.len() < TREND_SAMPLES {
             return Self::Stable;
         }
@@ -82,7 +82,7 @@ pub struct Spread {
 impl Spread {
     /// Of these durations; `None` of none.
     #[must_use]
-    pub fn of(durations: &[i64]) -> Option<Self> {
+    pub fn from_durations(durations: &[i64]) -> Option<Self> {
         let mut sorted = durations.to_vec();
         sorted.sort_unstable();
         let (&min, &max) = (sorted.first()?, sorted.last()?);
@@ -102,19 +102,19 @@ mod tests {
 
     #[test]
     fn a_trend_needs_four_samples_and_a_tenth() {
-        assert_eq!(Trend::of(&[100, 100, 200]), Trend::Stable);
-        assert_eq!(Trend::of(&[100, 100, 111, 111]), Trend::Slower);
-        assert_eq!(Trend::of(&[100, 100, 110, 110]), Trend::Stable);
-        assert_eq!(Trend::of(&[100, 100, 90, 90]), Trend::Stable);
-        assert_eq!(Trend::of(&[100, 100, 89, 89]), Trend::Faster);
-        assert_eq!(Trend::of(&[100, 100, 100, 100, 145]), Trend::Slower, "the middle one is new");
+        assert_eq!(Trend::from_durations(&[100, 100, 200]), Trend::Stable);
+        assert_eq!(Trend::from_durations(&[100, 100, 111, 111]), Trend::Slower);
+        assert_eq!(Trend::from_durations(&[100, 100, 110, 110]), Trend::Stable);
+        assert_eq!(Trend::from_durations(&[100, 100, 90, 90]), Trend::Stable);
+        assert_eq!(Trend::from_durations(&[100, 100, 89, 89]), Trend::Faster);
+        assert_eq!(Trend::from_durations(&[100, 100, 100, 100, 145]), Trend::Slower, "the middle one is new");
     }
 
     #[test]
     fn a_spread_is_by_nearest_rank() {
         let durations: Vec<i64> = (1..=20).rev().collect();
-        let spread = Spread::of(&durations).unwrap();
+        let spread = Spread::from_durations(&durations).unwrap();
         assert_eq!(spread, Spread { count: 20, mean: 11, min: 1, max: 20, p50: 10, p95: 19 });
-        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Spread::from_durations(&[]), None);
     }
 }

@@ -51,7 +51,7 @@ impl Series {
     /// from before it prove nothing, though the test may have failed elsewhere.
     /// Outcomes of mass failures and those that decide nothing are left out, and
     /// so is a series that never failed.
-    pub fn of(recent: impl ExactSizeIterator<Item = RecentOutcome>, since: usize) -> Vec<Self> {
+    pub fn from_outcomes(recent: impl ExactSizeIterator<Item = RecentOutcome>, since: usize) -> Vec<Self> {
         let from = recent.len().saturating_sub(since);
         let mut by_browser: [Vec<bool>; 16] = Default::default();
         let mut most_clean = [0; 16];
@@ -182,7 +182,7 @@ mod tests {
             duration_ms: None,
             lost_ms: None,
         });
-        let found = Series::of(recent, since);
+        let found = Series::from_outcomes(recent, since);
         assert_eq!(found.len(), 1, "{history}");
         (found[0].failures, found[0].before, found[0].clean)
     }

@@ -152,7 +152,7 @@ impl OutcomeClass {
 
     /// The class of an outcome.
     #[must_use]
-    pub const fn of(outcome: Outcome) -> Self {
+    pub const fn from_outcome(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Passed | Outcome::Skipped | Outcome::DidNotRun => Self::Passed,
             Outcome::Flaky => Self::Flaky,

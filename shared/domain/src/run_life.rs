@@ -121,7 +121,7 @@ impl Reruns {
 
     /// By whether re-runs join.
     #[must_use]
-    pub const fn of(joins: bool) -> Self {
+    pub const fn from_setting(joins: bool) -> Self {
         if joins { Self::Join } else { Self::Separate }
     }
 
@@ -255,19 +255,19 @@ impl Slots<'_> {
         self.shard_total.map_or(0..=0, |total| 1..=total)
     }
 
-    fn of(&self, index: i64) -> impl Iterator<Item = &Slot> {
+    fn for_shard(&self, index: i64) -> impl Iterator<Item = &Slot> {
         self.all.iter().filter(move |slot| slot.shard_index == index)
     }
 
     /// Whether an index ever got as far as running tests.
     #[must_use]
     pub fn has_begun(&self, index: i64) -> bool {
-        self.of(index).any(|slot| slot.begun_at.is_some())
+        self.for_shard(index).any(|slot| slot.begun_at.is_some())
     }
 
     /// When an index began last.
     fn begun_last(&self, index: i64) -> Option<Timestamp> {
-        self.of(index).filter(|slot| slot.begun_at.is_some()).map(|slot| slot.start_time).max()
+        self.for_shard(index).filter(|slot| slot.begun_at.is_some()).map(|slot| slot.start_time).max()
     }
 
     /// Whether every index has begun.
@@ -280,7 +280,7 @@ impl Slots<'_> {
     #[must_use]
     pub fn free_index(&self) -> i64 {
         let first = *self.indexes().start();
-        self.indexes().find(|index| self.of(*index).next().is_none()).unwrap_or(first)
+        self.indexes().find(|index| self.for_shard(*index).next().is_none()).unwrap_or(first)
     }
 
     /// The generation of a new slot of an index: by the attempt of its CI job, where
@@ -289,11 +289,11 @@ impl Slots<'_> {
     #[must_use]
     pub fn generation_of_new(&self, index: i64, job_attempt: Option<i64>, is_repeat: bool) -> Generation {
         let of = |number| Generation { number, is_inserted: false };
-        let Some(newest) = self.of(index).map(|slot| slot.generation).max() else { return of(0) };
+        let Some(newest) = self.for_shard(index).map(|slot| slot.generation).max() else { return of(0) };
         if let Some(attempt) = job_attempt {
             let generations = |is_meant: fn(i64, i64) -> bool| {
                 let slots = self
-                    .of(index)
+                    .for_shard(index)
                     .filter(move |slot| slot.job_attempt.is_some_and(|known| is_meant(known, attempt)));
                 slots.map(|slot| slot.generation)
             };
@@ -305,20 +305,21 @@ impl Slots<'_> {
                 return of(newest + 1);
             }
         }
-        let beside = self.of(index).any(|slot| slot.generation == newest && slot.state == SlotState::Live);
+        let beside =
+            self.for_shard(index).any(|slot| slot.generation == newest && slot.state == SlotState::Live);
         if beside && !is_repeat { of(newest) } else { of(newest + 1) }
     }
 
     /// Whether a client of this attempt of the CI job has fed an index.
     #[must_use]
     pub fn has_attempt(&self, index: i64, job_attempt: i64) -> bool {
-        self.of(index).any(|slot| slot.job_attempt == Some(job_attempt))
+        self.for_shard(index).any(|slot| slot.job_attempt == Some(job_attempt))
     }
 
     /// Whether an index was run again.
     #[must_use]
     pub fn is_repeated(&self, index: i64) -> bool {
-        self.of(index).any(|slot| slot.generation > 0)
+        self.for_shard(index).any(|slot| slot.generation > 0)
     }
 
     /// The newest generation of all indexes: how often the run was repeated.
@@ -352,7 +353,7 @@ impl Slots<'_> {
             slot.state == SlotState::Setup
                 && slot.opened_at.millis() > now.millis() - patience.setup_ms
                 && !self
-                    .of(slot.shard_index)
+                    .for_shard(slot.shard_index)
                     .any(|later| later.ordinal > slot.ordinal && later.begun_at.is_some())
         })
     }
@@ -372,7 +373,7 @@ impl Slots<'_> {
     /// Indexes without a finished slot, ascending; none of an unsharded run.
     #[must_use]
     pub fn unfinished(&self) -> Vec<i64> {
-        let is_finished = |index: &i64| self.of(*index).any(|slot| slot.state == SlotState::Finished);
+        let is_finished = |index: &i64| self.for_shard(*index).any(|slot| slot.state == SlotState::Finished);
         if self.shard_total.is_none() {
             Vec::new()
         } else {
@@ -400,7 +401,7 @@ impl Slots<'_> {
     fn counting(&self) -> impl Iterator<Item = &Slot> {
         let replaced = self.replaced();
         self.all.iter().filter(move |slot| {
-            self.of(slot.shard_index).all(|other| other.generation <= slot.generation)
+            self.for_shard(slot.shard_index).all(|other| other.generation <= slot.generation)
                 && !replaced.contains(&slot.ordinal)
         })
     }
@@ -418,7 +419,7 @@ impl Slots<'_> {
     fn replaced(&self) -> BTreeSet<i64> {
         let mut replaced = BTreeSet::new();
         for slot in self.all.iter().filter(|slot| slot.broke_off()) {
-            let beside = self.of(slot.shard_index).filter(|other| {
+            let beside = self.for_shard(slot.shard_index).filter(|other| {
                 other.generation == slot.generation
                     && other.ordinal != slot.ordinal
                     && !replaced.contains(&other.ordinal)
@@ -440,7 +441,7 @@ impl Slots<'_> {
             self.all.iter().filter(is_lost).map(|slot| (slot.shard_index, slot.generation)).collect();
         let of_place = |(shard_index, generation)| {
             let is_one = |slot: &&Slot| slot.generation == generation && !replaced.contains(&slot.ordinal);
-            let slots: Vec<&Slot> = self.of(shard_index).filter(is_one).collect();
+            let slots: Vec<&Slot> = self.for_shard(shard_index).filter(is_one).collect();
             let since = slots.iter().map(|slot| slot.start_time).min()?;
             let ordinals = slots.iter().map(|slot| slot.ordinal).collect();
             Some(Successors { shard_index, generation, ordinals, since })
@@ -492,7 +493,7 @@ impl Slots<'_> {
     /// slot belongs to the same round.
     fn round(&self, slot: &Slot) -> usize {
         let finished = self
-            .of(slot.shard_index)
+            .for_shard(slot.shard_index)
             .filter(|other| other.generation < slot.generation && other.state == SlotState::Finished);
         finished.map(|other| other.generation).collect::<BTreeSet<_>>().len()
     }
@@ -578,7 +579,7 @@ impl Newest<'_> {
         // A CI system that counts attempts says itself which build a late one belongs to.
         let is_further_attempt = job_attempt.is_some_and(|attempt| {
             let known = |slot: &Slot| slot.job_attempt.is_some_and(|known| known != attempt);
-            self.slots.of(place).any(known) && !self.slots.has_attempt(place, attempt)
+            self.slots.for_shard(place).any(known) && !self.slots.has_attempt(place, attempt)
         });
         if self.last_activity_at.millis() < now.millis() - patience.shard_join_ms && !is_further_attempt {
             return Joining::Apart;

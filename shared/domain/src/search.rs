@@ -80,7 +80,7 @@ impl Question {
     /// test, such as `1) [chromium] › cart.spec.ts:9:5 › pays`, is left out
     /// where no text holds it.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let tokens = tokens(text);
         let words = words(tokens.iter().copied());
         let last = words.len().saturating_sub(1);
@@ -174,18 +174,19 @@ mod tests {
 
     #[test]
     fn the_longest_word_leads_and_the_last_one_may_go_on() {
-        let question = Question::of("to checkout pa");
+        let question = Question::from_text("to checkout pa");
         assert_eq!(
             question.words,
             [("checkout".to_owned(), false), ("to".to_owned(), false), ("pa".to_owned(), true)]
         );
-        assert_eq!(Question::of("a b c d e f g").words.len(), MAX_ASKED);
-        assert!(Question::of(" %_\\ ").words.is_empty());
+        assert_eq!(Question::from_text("a b c d e f g").words.len(), MAX_ASKED);
+        assert!(Question::from_text(" %_\\ ").words.is_empty());
     }
 
     #[test]
     fn what_a_test_runner_prints_is_a_question() {
-        let asked = |text| Question::of(text).words.into_iter().map(|(word, _)| word).collect::<Vec<_>>();
+        let asked =
+            |text| Question::from_text(text).words.into_iter().map(|(word, _)| word).collect::<Vec<_>>();
         assert_eq!(asked("payment.spec.ts:9"), ["payment", "spec", "ts"]);
         assert_eq!(asked("payment.spec.ts:9:5"), ["payment", "spec", "ts"]);
         let whole = "  1) [Mobile Chrome] › tests/payment.spec.ts:9:5 › Payment › pays with a card";

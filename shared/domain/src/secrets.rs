@@ -83,7 +83,7 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn masked_from(text: &str, source: Source) -> Cow<'_, str> {
     let bytes = text.as_bytes();
-    let mut candidates = Candidates::of(bytes);
+    let mut candidates = Candidates::from_bytes(bytes);
     let mut out = String::new();
     let (mut copied, mut at) = (0, 0);
     while at < bytes.len() {

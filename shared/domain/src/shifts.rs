@@ -138,7 +138,7 @@ fn split(logs: &[f64], from: usize, to: usize, ends: &mut Vec<usize>) {
 /// and from an index, somewhere in a stretch of this length; may exceed one.
 /// Neighbours are believed to be correlated so much at most.
 fn chance(part: &[f64], at: usize, most_correlated: f64) -> f64 {
-    let (before, after) = (Side::of(&part[..at]), Side::of(&part[at..]));
+    let (before, after) = (Side::from_logs(&part[..at]), Side::from_logs(&part[at..]));
     let correlation = before.correlation.max(after.correlation).min(most_correlated);
     let independent = (1.0 - correlation) / (1.0 + correlation);
     let (one, other) = (before.count * independent, after.count * independent);
@@ -162,7 +162,7 @@ struct Side {
 
 impl Side {
     #[expect(clippy::cast_precision_loss, reason = "a few dozen samples")]
-    fn of(logs: &[f64]) -> Self {
+    fn from_logs(logs: &[f64]) -> Self {
         let logs = without_outliers(logs);
         let count = logs.len() as f64;
         let mean = logs.iter().sum::<f64>() / count.max(1.0);

@@ -189,7 +189,7 @@ impl Outcome {
 
     /// Combines a status with the flaky flag.
     #[must_use]
-    pub const fn of(status: TestStatus, flaky: bool) -> Self {
+    pub const fn from_status(status: TestStatus, flaky: bool) -> Self {
         match status {
             TestStatus::Failed => Self::Failed,
             TestStatus::TimedOut => Self::TimedOut,
@@ -255,7 +255,7 @@ mod tests {
     fn outcomes_survive_storage() {
         for status in TestStatus::ALL {
             for flaky in [false, true] {
-                let outcome = Outcome::of(status, flaky);
+                let outcome = Outcome::from_status(status, flaky);
                 assert_eq!(Outcome::from_code(outcome.code()), Some(outcome));
                 assert_eq!(outcome.status(), status);
             }

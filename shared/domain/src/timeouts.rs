@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn opportunity(durations: &[i64], timeout: i64, fails: i64, slow: bool) -> Option<TimeoutOpportunity> {
-        let spread = Spread::of(durations).unwrap();
+        let spread = Spread::from_durations(durations).unwrap();
         timeout_opportunity(&spread, Some(timeout), fails, slow, &TimeoutRules::default())
     }
 
@@ -230,7 +230,7 @@ mod tests {
             json!({ "factor": 1.5, "minRuns": 2, "safety": 1.2, "recommendedFloorMs": 0, "other": 1 });
         set.apply(&body(asked)).unwrap();
         let rules = set.over(&TimeoutRules::default());
-        let spread = Spread::of(&[10_000, 12_000]).unwrap();
+        let spread = Spread::from_durations(&[10_000, 12_000]).unwrap();
         let found = timeout_opportunity(&spread, Some(20_000), 0, false, &rules).unwrap();
         assert_eq!((found.kind, found.recommended_ms), (TimeoutKind::Oversized, 15_000));
         assert_eq!(timeout_opportunity(&spread, Some(20_000), 0, false, &TimeoutRules::default()), None);

@@ -70,7 +70,7 @@ pub(crate) struct Condition {
 
 impl Condition {
     /// What a request is bound to, when it is.
-    pub(crate) fn of(request: &Request) -> Option<Self> {
+    pub(crate) fn from_request(request: &Request) -> Option<Self> {
         let named: Vec<HeaderValue> = request.headers().get_all(IF_MATCH).iter().cloned().collect();
         let reads =
             || places(request.uri().path()).iter().filter_map(|path| reading(request, path)).collect();

@@ -165,7 +165,7 @@ async fn guard(
     let caller = Caller::new(identity.clone());
     let asked = RequestInfo { route, path: request.uri().path().to_owned(), identity: &identity, address };
     let takes_type = takes_type(route, request.headers());
-    let condition = Condition::of(&request);
+    let condition = Condition::from_request(&request);
     let admitted = async {
         admitted(&state, route, &identity, address.as_ref()).await?;
         takes_type?;

@@ -91,7 +91,7 @@ impl SeenProjects {
     /// [`QueryError::Store`](crate::QueryError::Store).
     pub async fn load(ctx: &Context, scope: &Scope, query: &WidgetQuery) -> Result<Self> {
         let rows = projects::recent(ctx, &query.scope(scope), MOST_PROJECTS).await?;
-        Ok(Self { references: rows.iter().map(ProjectRef::of).collect(), rows })
+        Ok(Self { references: rows.iter().map(ProjectRef::from_row).collect(), rows })
     }
 
     pub(crate) fn ids(&self) -> Vec<ProjectId> {

@@ -79,7 +79,7 @@ pub struct AuditItem {
 }
 
 impl AuditItem {
-    fn of(entry: AuditEntry) -> Self {
+    fn from_entry(entry: AuditEntry) -> Self {
         Self {
             id: entry.id,
             at: entry.at,
@@ -120,7 +120,7 @@ pub async fn list(
     let wanted = wanted(filters, after);
     let mut session = ctx.store.db().read().await?;
     let rows = audit::list(&mut session, &wanted, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |entry| (entry.at.millis(), entry.id)).map(AuditItem::of))
+    Ok(Slice::cut(rows, limit, |entry| (entry.at.millis(), entry.id)).map(AuditItem::from_entry))
 }
 
 /// How many entries there are, where one index counts them; `None` is not

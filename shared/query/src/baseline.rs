@@ -28,7 +28,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    pub(crate) fn of(found: &BaselineRun) -> Self {
+    pub(crate) fn from_run(found: &BaselineRun) -> Self {
         Self {
             run_id: found.row.id.get(),
             start_time: found.row.start_time,

@@ -100,7 +100,7 @@ pub struct ChangeCounts {
 }
 
 impl ChangeCounts {
-    const fn of(&mut self, change: Change) -> &mut i64 {
+    const fn counter(&mut self, change: Change) -> &mut i64 {
         match change {
             Change::NewFailure => &mut self.new_failure,
             Change::StillFailing => &mut self.still_failing,
@@ -156,8 +156,8 @@ pub async fn compare(
     let found = page(pairs, changes, after, limit);
     let items = show(&mut session, project.get(), &found.items).await?;
     Ok(Some(Comparison {
-        base: RunBrief::of(&base),
-        head: RunBrief::of(&head),
+        base: RunBrief::from_row(&base),
+        head: RunBrief::from_row(&head),
         counts,
         tests: Slice { items, next: found.next },
     }))
@@ -172,7 +172,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn of(base: Option<BriefRow>, head: Option<BriefRow>) -> Option<Self> {
+    fn new(base: Option<BriefRow>, head: Option<BriefRow>) -> Option<Self> {
         let side = |row: BriefRow| Side { outcome: row.outcome, duration_ms: row.duration_ms };
         let change = comparison::classify(base.map(side), head.map(side))?;
         Some(Self { change, base, head })
@@ -204,15 +204,15 @@ async fn pairs(session: &mut Session, base: &RunRow, head: &RunRow) -> Result<Ve
     })
     .await?;
     let mut pairs = Vec::new();
-    each_step(session, head, |row| pairs.extend(Pair::of(before.remove(&row.series()), Some(row)))).await?;
-    pairs.extend(before.into_values().filter_map(|row| Pair::of(Some(row), None)));
+    each_step(session, head, |row| pairs.extend(Pair::new(before.remove(&row.series()), Some(row)))).await?;
+    pairs.extend(before.into_values().filter_map(|row| Pair::new(Some(row), None)));
     Ok(pairs)
 }
 
 fn counts(pairs: &[Pair]) -> ChangeCounts {
     let mut counts = ChangeCounts::default();
     for pair in pairs {
-        *counts.of(pair.change) += 1;
+        *counts.counter(pair.change) += 1;
     }
     counts
 }

@@ -193,7 +193,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    fn of(row: ReceiptRow) -> Self {
+    fn from_row(row: ReceiptRow) -> Self {
         let requested_by =
             row.requested_by.map(|(id, username, name)| UserRef { id: id.get(), username, name });
         Self {
@@ -264,7 +264,8 @@ pub async fn list(
             return Err(QueryError::not_found(Entity::Project, project));
         }
     }
-    Ok(Slice::cut(rows, limit, |row: &ReceiptRow| (row.created_at.millis(), row.id.get())).map(Receipt::of))
+    Ok(Slice::cut(rows, limit, |row: &ReceiptRow| (row.created_at.millis(), row.id.get()))
+        .map(Receipt::from_row))
 }
 
 /// Receipts of what can be restored at a moment, newest first.
@@ -275,7 +276,7 @@ pub async fn list(
 pub async fn restorable(ctx: &Context, at: Timestamp, limit: i64) -> Result<Vec<Receipt>> {
     let wanted = ReceiptFilter { restorable_at: Some(at), ..ReceiptFilter::default() };
     let rows = deletions::list(&mut ctx.store.db().read().await?, &wanted, limit).await?;
-    Ok(rows.into_iter().map(Receipt::of).collect())
+    Ok(rows.into_iter().map(Receipt::from_row).collect())
 }
 
 /// One receipt.
@@ -284,7 +285,7 @@ pub async fn restorable(ctx: &Context, at: Timestamp, limit: i64) -> Result<Vec<
 /// [`QueryError::NotFound`].
 #[boxed]
 pub async fn get(ctx: &Context, id: DeletionId) -> Result<Receipt> {
-    Ok(Receipt::of(required(&mut ctx.store.db().read().await?, id).await?))
+    Ok(Receipt::from_row(required(&mut ctx.store.db().read().await?, id).await?))
 }
 
 async fn required(session: &mut Session, id: DeletionId) -> Result<ReceiptRow> {
@@ -303,7 +304,7 @@ pub enum Effect {
 impl Effect {
     /// Reads the choice of a request.
     #[must_use]
-    pub const fn of(now: bool) -> Self {
+    pub const fn from_choice(now: bool) -> Self {
         if now { Self::Now } else { Self::AfterGrace }
     }
 
@@ -379,7 +380,7 @@ async fn hide_one(
     let row = required(&mut session, receipt).await?;
     session.commit().await?;
     recorded.committed();
-    Ok(Receipt::of(row))
+    Ok(Receipt::from_row(row))
 }
 
 /// What becomes of the rows of runs that are hidden now.
@@ -573,7 +574,7 @@ async fn hide_several(
     let row = required(&mut session, receipt).await?;
     session.commit().await?;
     recorded.committed();
-    Ok(Receipt::of(row))
+    Ok(Receipt::from_row(row))
 }
 
 /// Deletes a project. Its name is free again immediately.
@@ -636,5 +637,5 @@ async fn hide_project(
     let row = required(&mut session, receipt).await?;
     session.commit().await?;
     recorded.committed();
-    Ok(Receipt::of(row))
+    Ok(Receipt::from_row(row))
 }

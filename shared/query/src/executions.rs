@@ -384,7 +384,8 @@ pub(crate) async fn with_runs(
     ids.sort_unstable();
     ids.dedup();
     let runs = callboard_store::runs::get_many(session, project, ids).await?;
-    let runs: HashMap<i64, RunBrief> = runs.iter().map(|run| (run.id.get(), RunBrief::of(run))).collect();
+    let runs: HashMap<i64, RunBrief> =
+        runs.iter().map(|run| (run.id.get(), RunBrief::from_row(run))).collect();
     let paired = items.into_iter().filter_map(|item| {
         let run = runs.get(&item.run_id)?.clone();
         Some((item, run))
@@ -406,7 +407,7 @@ pub(crate) async fn show(
             let case =
                 cases.get(&row.test_case).ok_or(StoreError::Damaged("an execution without a test case"))?;
             let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
-            Ok(ExecutionItem::of(row, case, browser))
+            Ok(ExecutionItem::new(row, case, browser))
         })
         .collect()
 }
@@ -442,7 +443,7 @@ pub async fn detail(
     let case = test_cases::get(&mut session, project, row.test_case).await?;
     let case = case.ok_or(StoreError::Damaged("an execution without a test case"))?;
     let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
-    let mut item = ExecutionItem::of(&row, &case, browser);
+    let mut item = ExecutionItem::new(&row, &case, browser);
     let mut files = files::of_execution(&mut session, project, id, None, None, FILES_SHOWN).await?;
     if i64::try_from(files.len()).is_ok_and(|shown| shown == FILES_SHOWN) {
         // Traces are shown beside other files, and not left out for them.
@@ -495,18 +496,18 @@ pub async fn detail(
     Ok(ExecutionDetail {
         error_plain: item.error.as_deref().map(|text| callboard_domain::text::strip_ansi(text).into_owned()),
         cluster,
-        project: ProjectRef::of(&owner),
-        run: RunBrief::of(&run),
+        project: ProjectRef::from_row(&owner),
+        run: RunBrief::from_row(&run),
         attempts: decision.attempts.iter().map(attempt_view).collect(),
         annotations,
-        test_meta: TestMetaView::of(&case.meta),
+        test_meta: TestMetaView::from_meta(&case.meta),
         blocked_by_execution,
         blocks,
         links,
         test_case_links,
         baseline,
-        attachments: others.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
-        traces: traces.iter().map(|file| FileItem::of(file, &ctx.links)).collect(),
+        attachments: others.iter().map(|file| FileItem::from_row(file, &ctx.links)).collect(),
+        traces: traces.iter().map(|file| FileItem::from_row(file, &ctx.links)).collect(),
         evidence,
         evidence_available: sizes.unwrap_or_else(|| Value::Object(Map::new())),
         evidence_expires_at,
@@ -563,7 +564,7 @@ pub async fn traces(
         files::of_execution(&mut session, project.get(), id, Some(&[FileKind::Trace]), None, FILES_SHOWN)
             .await?;
     rows.sort_by_key(|file| (file.repetition, file.retry, file.id));
-    Ok(rows.iter().map(|file| TraceItem::of(file, &ctx.links)).collect())
+    Ok(rows.iter().map(|file| TraceItem::from_row(file, &ctx.links)).collect())
 }
 
 /// A page of the files of an execution by id; no kind is every kind.
@@ -583,5 +584,5 @@ pub async fn files(
     required_execution(&mut session, project.get(), id).await?;
     let kinds = (!kinds.is_empty()).then_some(kinds);
     let rows = files::of_execution(&mut session, project.get(), id, kinds, after, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row| row.id.get()).map(|row| FileItem::of(&row, &ctx.links)))
+    Ok(Slice::cut(rows, limit, |row| row.id.get()).map(|row| FileItem::from_row(&row, &ctx.links)))
 }

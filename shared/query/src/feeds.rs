@@ -73,7 +73,7 @@ pub struct RunReader {
 impl RunReader {
     /// A reader whose scope reaches the run's project.
     #[must_use]
-    pub const fn of(project: Authorized<ProjectId>, run: RunId) -> Self {
+    pub const fn new(project: Authorized<ProjectId>, run: RunId) -> Self {
         Self { project: project.get(), run }
     }
 
@@ -251,7 +251,7 @@ impl RunFeed {
             rows.iter().map(|_| Evidence::default()).collect()
         };
         for (item, evidence) in items.into_iter().zip(evidence) {
-            let mut replayed = Replayed::of(item, evidence);
+            let mut replayed = Replayed::from_item(item, evidence);
             let mut told = message(None, "test-completed", &replayed, now);
             if replayed.is_whole && told.data.len() > self.whole_bytes {
                 self.whole_bytes = 0;
@@ -338,7 +338,7 @@ impl Replayed {
         self.is_whole = false;
     }
 
-    fn of(item: ExecutionItem, evidence: Evidence) -> Self {
+    fn from_item(item: ExecutionItem, evidence: Evidence) -> Self {
         let whole: Option<String> = evidence.error.map(|error| error.chars().take(MAX_ERROR_CHARS).collect());
         Self {
             is_whole: whole.is_some() || !evidence.step_events.is_empty(),

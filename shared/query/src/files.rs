@@ -53,7 +53,7 @@ pub async fn by_id(ctx: &Context, scope: &Scope, id: FileId) -> Result<Served> {
 }
 
 async fn served_file(ctx: &Context, project: Authorized<ProjectId>, row: FileRow) -> Result<Served> {
-    let content = Content::of(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
+    let content = Content::load(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
     let granted_path = row.path.rsplit('/').next().unwrap_or(&row.path).to_owned();
     Ok(Served {
         project,

@@ -399,7 +399,7 @@ async fn people(
         return Ok(BTreeMap::new());
     }
     let rows = users::get_many(session, ids).await?;
-    Ok(rows.iter().map(|row| (row.id.get(), UserRef::of(row))).collect())
+    Ok(rows.iter().map(|row| (row.id.get(), UserRef::from_row(row))).collect())
 }
 
 fn brief_of(row: &ResultRow, people: &BTreeMap<i64, UserRef>) -> GateBrief {
@@ -433,7 +433,7 @@ pub struct GatePolicy {
 }
 
 impl GatePolicy {
-    fn of(row: &PolicyRow) -> Result<Self> {
+    fn from_row(row: &PolicyRow) -> Result<Self> {
         Ok(Self {
             id: row.id,
             name: row.name.clone(),
@@ -452,7 +452,7 @@ impl GatePolicy {
 pub async fn policies(ctx: &Context, project: Authorized<ProjectId>) -> Result<Vec<GatePolicy>> {
     let mut session = ctx.store.db().read().await?;
     let rows = gates::policies(&mut session, project.get(), MAX_POLICIES).await?;
-    rows.iter().map(GatePolicy::of).collect()
+    rows.iter().map(GatePolicy::from_row).collect()
 }
 
 /// What a policy is to be; `None` keeps what is stored.
@@ -501,7 +501,7 @@ pub async fn create_policy(
         return Err(AdministrationRule::PolicyNameTaken.into());
     }
     note(session, acting, AuditAction::PolicyCreated, &row).await?;
-    GatePolicy::of(&row)
+    GatePolicy::from_row(&row)
 }
 
 /// Changes a policy.
@@ -526,7 +526,7 @@ pub async fn edit_policy(
         return Err(AdministrationRule::PolicyNameTaken.into());
     }
     note(session, acting, AuditAction::PolicyChanged, &row).await?;
-    GatePolicy::of(&row)
+    GatePolicy::from_row(&row)
 }
 
 /// Removes a policy. What gates said by it is kept.

@@ -79,7 +79,7 @@ pub async fn of_newest_runs(
         runs.iter().map(|run| cell(&run.id)).collect()
     };
     let rows = cases.items.into_iter().map(|case| GridRow { cells: cells(case.id), case });
-    Ok(Grid { rows: rows.collect(), next: cases.next, runs: runs.iter().map(RunBrief::of).collect() })
+    Ok(Grid { rows: rows.collect(), next: cases.next, runs: runs.iter().map(RunBrief::from_row).collect() })
 }
 
 /// The worst execution of each test and run. Outcomes rank by how much they

@@ -122,7 +122,7 @@ async fn shown(
     let mut people: HashMap<UserId, UserRef> = HashMap::new();
     for user in deciders {
         if let Some(found) = users::get(session, user).await? {
-            people.insert(user, UserRef::of(&found));
+            people.insert(user, UserRef::from_row(&found));
         }
     }
     let side =

@@ -290,7 +290,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     each_step(&mut session, &row, |row| read.take(row)).await?;
     let new_flaky = newly_flaky_first(&mut session, &row, &read.new_flaky).await?;
     let shifts = shifts(&mut session, &row, &read.passed).await?;
-    let names = Names::of(&mut session, &row, &read, &new_flaky, &shifts).await?;
+    let names = Names::load(&mut session, &row, &read, &new_flaky, &shifts).await?;
 
     let has_baseline = read.is_known || green.is_some();
     let list = |listed: &Listed| listed.rows.iter().filter_map(|row| names.shown(row, None)).collect();
@@ -304,7 +304,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     workers.sort_by_key(|worker| std::cmp::Reverse(worker.duration));
     let worker_count = count(workers.len());
     workers.truncate(WORKERS);
-    let rates = Rates::of(&row, green.as_ref());
+    let rates = Rates::from_run(&row, green.as_ref());
     let counts = InsightCounts {
         new_regressions: counted(&read.new_regressions),
         recurrences: counted(&read.recurrences),
@@ -321,7 +321,7 @@ pub async fn of_run(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let known_causes = known_causes(&mut session, project.get(), &read.known_causes).await?;
     Ok(RunInsights {
         has_baseline,
-        baseline: green.as_ref().map(Baseline::of),
+        baseline: green.as_ref().map(Baseline::from_run),
         totals: row.totals.into(),
         pass_rate: row.totals.pass_rate(),
         baseline_pass_rate: rates.before,
@@ -395,7 +395,7 @@ struct Rates {
 }
 
 impl Rates {
-    fn of(run: &RunRow, green: Option<&BaselineRun>) -> Self {
+    fn from_run(run: &RunRow, green: Option<&BaselineRun>) -> Self {
         let before = green.and_then(|green| green.row.totals.pass_rate());
         let delta = run.totals.pass_rate().zip(before).map(|(now, before)| now - before);
         Self { before, delta: delta.map(|delta| (delta * 10_000.0).round() / 10_000.0) }
@@ -490,7 +490,7 @@ struct Names {
 }
 
 impl Names {
-    async fn of(
+    async fn load(
         session: &mut Session,
         run: &RunRow,
         read: &Read,

@@ -61,7 +61,7 @@ pub struct Link {
 }
 
 impl Link {
-    fn of(row: LinkRow) -> Self {
+    fn from_row(row: LinkRow) -> Self {
         let created_by = row.created_by.map(|(id, username, name)| UserRef { id: id.get(), username, name });
         Self {
             id: row.id.get(),
@@ -134,7 +134,7 @@ pub async fn list(
     let mut session = ctx.store.db().read().await?;
     let after = after.unwrap_or_default();
     let rows = links::list(&mut session, project.get(), hook.target, hook.id, after, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row: &LinkRow| row.id.get()).map(Link::of))
+    Ok(Slice::cut(rows, limit, |row: &LinkRow| row.id.get()).map(Link::from_row))
 }
 
 /// Most links that come with what they hang on.
@@ -148,7 +148,7 @@ pub(crate) async fn shown(
     id: i64,
 ) -> Result<Vec<Link>> {
     let rows = links::list(session, project, target, id, 0, LINKS_SHOWN).await?;
-    Ok(rows.into_iter().map(Link::of).collect())
+    Ok(rows.into_iter().map(Link::from_row).collect())
 }
 
 /// Where an address leads, by its looks.
@@ -181,7 +181,7 @@ pub async fn create(
     let link = required(&mut session, project, id).await?;
     enqueue(&mut session, project, &link, acting.now).await?;
     note(session, acting, AuditAction::LinkCreated, project, &link).await?;
-    Ok(Link::of(link))
+    Ok(Link::from_row(link))
 }
 
 /// Changes a link: the address stays when it is `None`.
@@ -211,7 +211,7 @@ pub async fn edit(
     link.updated_at = acting.now;
     links::save(&mut session, project, &link).await?;
     note(session, acting, AuditAction::LinkChanged, project, &link).await?;
-    Ok(Link::of(link))
+    Ok(Link::from_row(link))
 }
 
 /// A look at the address of a link.
@@ -256,7 +256,7 @@ pub async fn refresh(
     let link = required(&mut session, project, id).await?;
     enqueue(&mut session, project, &link, acting.now).await?;
     note(session, acting, AuditAction::LinkChanged, project, &link).await?;
-    Ok(Link::of(link))
+    Ok(Link::from_row(link))
 }
 
 /// Notes what the address of a link told. A title that a person gave stays.

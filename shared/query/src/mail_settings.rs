@@ -52,7 +52,7 @@ pub async fn stored(ctx: &Context) -> Result<StoredMail> {
     Ok(StoredMail {
         settings: parse(stored.as_ref())?,
         updated_at: stored.map(|stored| stored.updated_at),
-        updated_by: by.first().map(UserRef::of),
+        updated_by: by.first().map(UserRef::from_row),
     })
 }
 

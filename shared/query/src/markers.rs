@@ -54,7 +54,7 @@ pub struct Marker {
 }
 
 impl Marker {
-    fn of(row: MarkerRow) -> Self {
+    fn from_row(row: MarkerRow) -> Self {
         Self {
             id: row.id.get(),
             project_id: row.project.get(),
@@ -121,7 +121,7 @@ pub(crate) async fn preceding(
     let rows = markers::list(session, run.project, &before, PRECEDING_READ).await?;
     let fits =
         |row: &MarkerRow| row.environment.as_ref().is_none_or(|environment| *environment == run.environment);
-    Ok(rows.into_iter().find(fits).map(Marker::of))
+    Ok(rows.into_iter().find(fits).map(Marker::from_row))
 }
 
 /// Which markers a list shows.
@@ -165,7 +165,8 @@ pub async fn list(
     let MarkerFilters { from, to, category, environment } = filters;
     let wanted = MarkerFilter { from, to, category, environment, after };
     let rows = markers::list(&mut session, project.get(), &wanted, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row: &MarkerRow| (row.occurred_at.millis(), row.id.get())).map(Marker::of))
+    Ok(Slice::cut(rows, limit, |row: &MarkerRow| (row.occurred_at.millis(), row.id.get()))
+        .map(Marker::from_row))
 }
 
 /// Creates a marker.
@@ -197,7 +198,7 @@ pub async fn create(
     wanted.apply(&mut row);
     markers::insert(&mut session, &row).await?;
     note(session, acting, AuditAction::MarkerCreated, &row).await?;
-    Ok(Marker::of(row))
+    Ok(Marker::from_row(row))
 }
 
 /// Changes a marker.
@@ -219,7 +220,7 @@ pub async fn edit(
     row.updated_at = acting.now;
     markers::save(&mut session, &row).await?;
     note(session, acting, AuditAction::MarkerChanged, &row).await?;
-    Ok(Marker::of(row))
+    Ok(Marker::from_row(row))
 }
 
 /// Deletes a marker.

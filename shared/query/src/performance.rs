@@ -219,7 +219,7 @@ pub async fn slow_tests(
     };
     let found = scores::durations(&mut session, project, lane, query.runs, query.since).await?;
     let mut tests: Vec<(Spread, Durations)> =
-        found.into_iter().filter_map(|test| Some((Spread::of(&test.passed_ms)?, test))).collect();
+        found.into_iter().filter_map(|test| Some((Spread::from_durations(&test.passed_ms)?, test))).collect();
     let key = |(spread, test): &(Spread, Durations)| (Reverse(spread.mean), test.case.get());
     if let Some((mean, id)) = after {
         tests.retain(|test| key(test) > (Reverse(mean), id));
@@ -242,7 +242,7 @@ pub async fn slow_tests(
             p95_duration: spread.p95,
             run_count: spread.count,
             latest_duration: *test.passed_ms.last()?,
-            trend: Trend::of(&test.passed_ms),
+            trend: Trend::from_durations(&test.passed_ms),
         })
     });
     Ok(Slice { items: items.collect(), next: page.next })
@@ -271,7 +271,7 @@ pub struct SpecHealth {
 }
 
 impl SpecHealth {
-    fn of(Folder { prefix, counts, tests, files: _ }: Folder) -> Self {
+    fn from_folder(Folder { prefix, counts, tests, files: _ }: Folder) -> Self {
         Self {
             prefix,
             pass_rate: rate(counts.passed, counts.passed + counts.failed),
@@ -371,7 +371,7 @@ pub async fn spec_health(
     keyed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     keyed.truncate(limit + 1);
     let page = Slice::cut(keyed, limit, |(key, _)| key.clone());
-    Ok((page.map(|(_, folder)| SpecHealth::of(folder)), totals))
+    Ok((page.map(|(_, folder)| SpecHealth::from_folder(folder)), totals))
 }
 
 /// The files of all folders by the folder they count in, for a project that is
@@ -395,7 +395,7 @@ pub async fn spec_files(
     let Some(lane) = query.lane.find(&mut session, project.get()).await? else { return Ok(found) };
     for file in rollups::files(&mut session, project.get(), lane, query.days, None).await? {
         let folder = rollups::folder_of(&file.prefix).to_owned();
-        found.entry(folder).or_default().push(SpecHealth::of(file));
+        found.entry(folder).or_default().push(SpecHealth::from_folder(file));
     }
     Ok(found)
 }

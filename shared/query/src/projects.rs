@@ -62,7 +62,7 @@ pub struct ProjectKey {
 }
 
 impl ProjectKey {
-    pub(crate) fn of(row: &ProjectRow) -> Self {
+    pub(crate) fn from_row(row: &ProjectRow) -> Self {
         Self { updated_at: row.updated_at.millis(), name: row.name.clone(), id: row.id.get() }
     }
 }
@@ -138,18 +138,18 @@ pub async fn list(
         latest.iter().map(|run| (run.project, RunBrief::from(run))).collect();
     let aside = quarantine::counts(&mut session, ids(&rows.items)).await?;
     let mut items = Vec::with_capacity(rows.items.len());
-    let telling = Telling::of(&mut session, &rows.items, None).await?;
+    let telling = Telling::load(&mut session, &rows.items, None).await?;
     for row in &rows.items {
         let told = telling.told(row.id);
         let tags = shown(tags.remove(&row.id));
         let aside = aside.get(&row.id).copied().unwrap_or_default();
-        items.push(Project::of(row, tags, aside, latest.get(&row.id).cloned(), told, &ctx.links));
+        items.push(Project::new(row, tags, aside, latest.get(&row.id).cloned(), told, &ctx.links));
     }
     Ok(Slice { items, next: rows.next })
 }
 
 fn shown(tags: Option<Vec<TagRow>>) -> Vec<Tag> {
-    tags.unwrap_or_default().iter().map(Tag::of).collect()
+    tags.unwrap_or_default().iter().map(Tag::from_row).collect()
 }
 
 fn ids(rows: &[ProjectRow]) -> Vec<i64> {
@@ -169,7 +169,7 @@ async fn page(
         Sort::Name => ProjectOrder::Name(after.map(|key| (key.name, key.id))),
     };
     let rows = projects::list(session, &visible(scope), tag.map(TagId::get), &order, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, ProjectKey::of))
+    Ok(Slice::cut(rows, limit, ProjectKey::from_row))
 }
 
 /// Names are compared here and not in SQL, whose engines disagree about the
@@ -188,7 +188,7 @@ async fn matching(
         let step = page(session, scope, tag, sort, after, RESIDUAL_STEP).await?;
         found.extend(residual.retain(session, step.items).await?);
         if found.len() > limit {
-            return Ok(Slice::cut(found, limit, ProjectKey::of));
+            return Ok(Slice::cut(found, limit, ProjectKey::from_row));
         }
         after = step.next;
         if after.is_none() {
@@ -238,12 +238,12 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>) -> Result<Projec
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, project.get()).await?;
     let latest = runs::latest_of(&mut session, vec![row.id.get()]).await?;
-    let telling = Telling::of(&mut session, std::slice::from_ref(&row), None).await?;
+    let telling = Telling::load(&mut session, std::slice::from_ref(&row), None).await?;
     let tags = shown(tags::of_projects(&mut session, vec![row.id.get()]).await?.remove(&row.id));
     let told = telling.told(row.id);
     let aside = quarantine::counts(&mut session, vec![row.id.get()]).await?;
     let aside = aside.get(&row.id).copied().unwrap_or_default();
-    Ok(Project::of(&row, tags, aside, latest.first().map(RunBrief::from), told, &ctx.links))
+    Ok(Project::new(&row, tags, aside, latest.first().map(RunBrief::from), told, &ctx.links))
 }
 
 pub(crate) async fn required(session: &mut Session, id: ProjectId) -> Result<ProjectRow> {
@@ -279,11 +279,11 @@ pub async fn menu(
     let mut session = ctx.store.db().read().await?;
     let rows = page(&mut session, scope, None, Sort::Updated, after, limit).await?;
     let mut items = Vec::with_capacity(rows.items.len());
-    let telling = Telling::of(&mut session, &rows.items, None).await?;
+    let telling = Telling::load(&mut session, &rows.items, None).await?;
     for row in &rows.items {
         let Told { tendency, run, .. } = telling.told(row.id);
         let latest = run.map(|run| run.status);
-        items.push(MenuEntry { reference: ProjectRef::of(row), tendency, latest });
+        items.push(MenuEntry { reference: ProjectRef::from_row(row), tendency, latest });
     }
     Ok(Slice { items, next: rows.next })
 }
@@ -295,7 +295,7 @@ pub async fn menu(
 #[boxed]
 pub async fn names(ctx: &Context, scope: &Scope, limit: usize) -> Result<Vec<ProjectRef>> {
     let rows = page(&mut ctx.store.db().read().await?, scope, None, Sort::Name, None, limit).await?;
-    Ok(rows.items.iter().map(ProjectRef::of).collect())
+    Ok(rows.items.iter().map(ProjectRef::from_row).collect())
 }
 
 /// The most recently active projects and nothing of their runs.
@@ -316,7 +316,7 @@ pub(crate) async fn default_branch_streaks(
     session: &mut Session,
     rows: &[ProjectRow],
 ) -> Result<HashMap<ProjectId, FailingStreak>> {
-    let telling = Telling::of(session, rows, None).await?;
+    let telling = Telling::load(session, rows, None).await?;
     let streaks = rows.iter().filter_map(|row| {
         let Told { run, streak, .. } = telling.told(row.id);
         let branch = run?.branch?;
@@ -357,7 +357,7 @@ pub async fn overview(
     full.extend(
         further_back.iter().filter_map(|(project, runs)| Some((*project, RunBrief::from(runs.first()?)))),
     );
-    let telling = Telling::of(&mut session, &rows.items, environment).await?;
+    let telling = Telling::load(&mut session, &rows.items, environment).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
         let mut recent = newest.remove(&row.id).unwrap_or_default();
@@ -365,7 +365,7 @@ pub async fn overview(
         recent.reverse();
         let Told { tendency, run: telling_run, streak } = telling.told(row.id);
         items.push(ProjectOverview {
-            reference: ProjectRef::of(row),
+            reference: ProjectRef::from_row(row),
             tags: shown(tags.remove(&row.id)),
             total_full_runs: full_runs.get(&row.id).copied().unwrap_or_default(),
             latest_full_run: full.remove(&row.id),
@@ -407,7 +407,7 @@ pub async fn standings(
     let mut standing = standing::of_each(&mut session, &rows.items).await?;
     let items = rows.items.iter().map(|row| {
         let Told { tendency, run: telling_run, .. } = standing.remove(&row.id).unwrap_or_default();
-        ProjectStanding { reference: ProjectRef::of(row), standing: tendency, telling_run }
+        ProjectStanding { reference: ProjectRef::from_row(row), standing: tendency, telling_run }
     });
     Ok(Slice { items: items.collect(), next: rows.next })
 }

@@ -292,7 +292,7 @@ async fn show(ctx: &Context, session: &mut Session, rows: &[RunRow]) -> Result<V
         projects::get_many(session, ids).await?.into_iter().map(|project| (project.id, project)).collect();
     // Runs of a project that was deleted are on their way out.
     let owned = rows.iter().filter_map(|run| Some((run, owners.get(&run.project)?)));
-    Ok(owned.map(|(run, owner)| RunItem::of(run, owner, &ctx.links)).collect())
+    Ok(owned.map(|(run, owner)| RunItem::new(run, owner, &ctx.links)).collect())
 }
 
 /// Unfinished runs of the caller's projects, newest first.
@@ -322,7 +322,7 @@ pub async fn latest(
     loop {
         let found = rows(&mut session, Some(&[project.get()]), &query, 1).await?;
         match (found.items.first(), found.next) {
-            (Some(run), _) => return Ok(Some(RunBrief::of(run))),
+            (Some(run), _) => return Ok(Some(RunBrief::from_row(run))),
             (None, None) => return Ok(None),
             // Nothing among the rows one page looks at: an answer without
             // cursor has to go on.
@@ -360,7 +360,7 @@ pub async fn get(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -> R
     let mut session = ctx.store.db().read().await?;
     let row = required_run(&mut session, project.get(), run).await?;
     let owner = required(&mut session, project.get()).await?;
-    Ok(RunItem::of(&row, &owner, &ctx.links))
+    Ok(RunItem::new(&row, &owner, &ctx.links))
 }
 
 /// What a run was after each of its attempts; none of a run that was never re-run.
@@ -428,19 +428,19 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, run: RunId) -
     let json = |text: Option<&String>| text.and_then(|text| serde_json::from_str(text).ok());
     let run_errors = run_errors::known(&row, &slots, &details.metadata);
     let attempts = run_attempts::of_run(&mut session, &row, &slots).await?;
-    let mut item = RunItem::of(&row, &owner, &ctx.links);
+    let mut item = RunItem::new(&row, &owner, &ctx.links);
     item.brief.status_reason = run_errors::reason(&row, &run_errors);
     Ok(RunDetail {
         item,
         run_errors,
-        project: ProjectRef::of(&owner),
+        project: ProjectRef::from_row(&owner),
         filter_details: json(details.filter_details.as_ref()),
         metadata: json(Some(&details.metadata)).unwrap_or_else(|| Value::Object(serde_json::Map::new())),
         setup_steps: json(details.setup_steps.as_ref()).unwrap_or_else(|| Value::Array(Vec::new())),
-        shards: slots.iter().map(ShardItem::of).collect(),
+        shards: slots.iter().map(ShardItem::from_row).collect(),
         attempts,
-        reports: reports.iter().map(|report| Report::of(report, &ctx.links)).collect(),
-        baseline: baseline.as_ref().map(Baseline::of),
+        reports: reports.iter().map(|report| Report::from_row(report, &ctx.links)).collect(),
+        baseline: baseline.as_ref().map(Baseline::from_run),
         pin,
         gate,
         links,
@@ -467,5 +467,5 @@ pub async fn reports(ctx: &Context, project: Authorized<ProjectId>, run: RunId) 
     let mut session = ctx.store.db().read().await?;
     required_run(&mut session, project.get(), run).await?;
     let rows = reports::of_run(&mut session, project.get(), run).await?;
-    Ok(rows.iter().map(|report| Report::of(report, &ctx.links)).collect())
+    Ok(rows.iter().map(|report| Report::from_row(report, &ctx.links)).collect())
 }

@@ -163,7 +163,7 @@ pub async fn search(
         return Ok(SearchAnswer { hint, ..SearchAnswer::default() });
     }
     let mut session = read_session_with_fresh_aggregates_in(ctx, scope.projects().as_deref()).await?;
-    let asked = SearchTerms::of(question, scope, now);
+    let asked = SearchTerms::new(question, scope, now);
     let wants = |group: Group| groups.is_empty() || groups.contains(&group);
     let mut found = Findings::default();
     if wants(Group::Projects) {
@@ -203,8 +203,8 @@ struct Findings {
 }
 
 impl<'s> SearchTerms<'s> {
-    fn of(question: &str, scope: &'s Scope, now: Timestamp) -> Self {
-        let words = Question::of(question).words;
+    fn new(question: &str, scope: &'s Scope, now: Timestamp) -> Self {
+        let words = Question::from_text(question).words;
         let is_commit = question.len() >= LEAST_COMMIT_CHARS
             && question.len() <= 64
             && question.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -366,7 +366,7 @@ async fn show(session: &mut Session, found: Findings) -> Result<SearchAnswer> {
     let owners: BTreeSet<i64> = all.map(|(project, _)| project.get()).collect();
     let owners = projects::get_many(session, owners.into_iter().collect()).await?;
     let owners: HashMap<ProjectId, ProjectRef> =
-        owners.iter().map(|project| (project.id, ProjectRef::of(project))).collect();
+        owners.iter().map(|project| (project.id, ProjectRef::from_row(project))).collect();
     let mut answer = SearchAnswer::default();
     answer.projects.extend(found.projects.iter().filter_map(|(project, _)| owners.get(project).cloned()));
     let mut runs = HashMap::new();

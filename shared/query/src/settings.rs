@@ -64,7 +64,7 @@ where
     Ok(OfInstance {
         set: read(stored.as_ref())?,
         updated_at: stored.map(|stored| stored.updated_at),
-        updated_by: by.first().map(UserRef::of),
+        updated_by: by.first().map(UserRef::from_row),
     })
 }
 

@@ -37,7 +37,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn of<'k>(kept: impl Iterator<Item = &'k KeptOf>) -> Self {
+    fn sum<'k>(kept: impl Iterator<Item = &'k KeptOf>) -> Self {
         kept.fold(Self::default(), |sum, of| Self {
             objects: sum.objects + of.kept.objects,
             bytes: sum.bytes + of.kept.bytes,
@@ -73,7 +73,7 @@ fn by_kind(kept: &[KeptOf]) -> Vec<AmountOfKind> {
     }
     let amounts = kinds
         .into_iter()
-        .map(|(kind, of)| AmountOfKind { kind: kind.to_owned(), amount: Amount::of(of.into_iter()) });
+        .map(|(kind, of)| AmountOfKind { kind: kind.to_owned(), amount: Amount::sum(of.into_iter()) });
     amounts.collect()
 }
 
@@ -132,8 +132,8 @@ pub async fn instance_stats(ctx: &Context) -> Result<InstanceStats> {
     let mut session = ctx.store.db().read().await?;
     let totals = projects::instance_totals(&mut session).await?;
     let kept = storage::totals(&mut session).await?;
-    let files = Amount::of(kept.iter().filter(|of| FILE_KINDS.contains(&of.kind.as_str())));
-    let all = Amount::of(kept.iter());
+    let files = Amount::sum(kept.iter().filter(|of| FILE_KINDS.contains(&of.kind.as_str())));
+    let all = Amount::sum(kept.iter());
     let condemned = storage::condemned(&mut session).await?;
     Ok(InstanceStats {
         total_projects: totals.projects,
@@ -209,7 +209,7 @@ pub struct Disk {
 
 impl Disk {
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a forecast in days")]
-    fn of(free_bytes: i64, bytes_per_day: f64) -> Self {
+    fn new(free_bytes: i64, bytes_per_day: f64) -> Self {
         let days_left = (bytes_per_day >= 1.0).then(|| (free_bytes as f64 / bytes_per_day) as i64);
         Self { free_bytes, days_left }
     }
@@ -311,7 +311,7 @@ fn first_day(now: Timestamp, days: i64) -> Day {
 /// The disk below the objects; what cannot be read is left out.
 fn disk(ctx: &Context, bytes_per_day: f64) -> Option<Disk> {
     match ctx.store.objects().free_bytes() {
-        Ok(free) => free.map(|free| Disk::of(free, bytes_per_day)),
+        Ok(free) => free.map(|free| Disk::new(free, bytes_per_day)),
         Err(error) => {
             tracing::warn!(%error, "the free space of the disk is unknown");
             None
@@ -328,7 +328,7 @@ fn disk(ctx: &Context, bytes_per_day: f64) -> Option<Disk> {
 pub async fn instance_storage(ctx: &Context, now: Timestamp) -> Result<InstanceStorage> {
     let mut session = ctx.store.db().read().await?;
     let kept = storage::totals(&mut session).await?;
-    let totals = Amount::of(kept.iter());
+    let totals = Amount::sum(kept.iter());
     let condemned = storage::condemned(&mut session).await?;
     let days = storage::days(&mut session, None, first_day(now, GROWTH_DAYS)).await?;
     let grown: i64 = days.iter().map(|day| day.added - day.freed).sum();
@@ -365,7 +365,7 @@ pub async fn recently_active(
     let mut session = ctx.store.db().read().await?;
     let order = ProjectOrder::Updated(after.map(|key| (key.updated_at, key.id)));
     let rows = projects::list(&mut session, &visible(scope), None, &order, fetch(limit)).await?;
-    let found = Slice::cut(rows, limit, ProjectKey::of);
+    let found = Slice::cut(rows, limit, ProjectKey::from_row);
     Ok(Slice { items: amounts(&mut session, &found.items).await?, next: found.next })
 }
 
@@ -394,10 +394,10 @@ pub async fn largest(
 async fn amounts(session: &mut Session, rows: &[ProjectRow]) -> Result<Vec<ProjectAmount>> {
     let kept = storage::of_projects(session, rows.iter().map(|row| row.id.get()).collect()).await?;
     let amount = |row: &ProjectRow| ProjectAmount {
-        amount: Amount::of(kept.get(&row.id).into_iter().flatten()),
+        amount: Amount::sum(kept.get(&row.id).into_iter().flatten()),
         runs: row.runs,
         kept_runs: row.runs - row.expired_runs,
-        project: ProjectRef::of(row),
+        project: ProjectRef::from_row(row),
     };
     Ok(rows.iter().map(amount).collect())
 }
@@ -454,7 +454,7 @@ pub async fn of_project(
     let project = project.get();
     let mut session = ctx.store.db().read().await?;
     let kept = storage::of_project(&mut session, project).await?;
-    let totals = Amount::of(kept.iter());
+    let totals = Amount::sum(kept.iter());
     let mut outcomes: BTreeMap<&str, i64> = BTreeMap::new();
     for of in &kept {
         *outcomes.entry(&of.outcome_class).or_default() += of.kept.bytes;
@@ -492,8 +492,8 @@ mod tests {
 
     #[test]
     fn a_disk_lasts_as_long_as_growth_leaves_it() {
-        assert_eq!(Disk::of(1_000, 10.0).days_left, Some(100));
-        assert_eq!([0.0, 0.4, -7.0].map(|rate| Disk::of(1_000, rate).days_left), [None; 3]);
+        assert_eq!(Disk::new(1_000, 10.0).days_left, Some(100));
+        assert_eq!([0.0, 0.4, -7.0].map(|rate| Disk::new(1_000, rate).days_left), [None; 3]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub async fn list(
     let mut session = ctx.store.db().read().await?;
     let rows = tags::list(&mut session, contains, after, fetch(limit)).await?;
     let rows = Slice::cut(rows, limit, |row: &TagRow| (tags::text_key(&row.text), row.id.get()));
-    Ok(rows.map(|row| Tag::of(&row)))
+    Ok(rows.map(|row| Tag::from_row(&row)))
 }
 
 /// How many tags the list has.
@@ -66,7 +66,7 @@ pub async fn create(ctx: &Context, acting: Acting<'_>, text: &str, color: TagCol
     let tag = tags::create(&mut session, text, color, acting.now).await?;
     let tag = tag.ok_or(AdministrationRule::TagTaken)?;
     note(&mut session, acting, AuditAction::TagCreated, &tag).await?.commit(session).await?;
-    Ok(Tag::of(&tag))
+    Ok(Tag::from_row(&tag))
 }
 
 /// Changes a tag: what is `None` stays.
@@ -93,7 +93,7 @@ pub async fn edit(
         }
         note(&mut session, acting, AuditAction::TagChanged, &tag).await?.commit(session).await?;
     }
-    Ok(Tag::of(&tag))
+    Ok(Tag::from_row(&tag))
 }
 
 /// Deletes a tag and takes it off every project.

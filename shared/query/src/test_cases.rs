@@ -165,7 +165,9 @@ pub async fn list(
         let page = (query.after.map(|(_, id)| id), query.is_reversed);
         let wanted = query.filter_of_others();
         let rows = rollups::never_ran(&mut session, project, lanes, &wanted, page, fetch(limit)).await?;
-        return Ok(Slice::cut(rows, limit, |row| (0, row.case.id.get())).map(|row| TestCaseItem::of(&row)));
+        return Ok(
+            Slice::cut(rows, limit, |row| (0, row.case.id.get())).map(|row| TestCaseItem::from_row(&row))
+        );
     }
     let Some(lane) = found else {
         return Ok(Slice { items: Vec::new(), next: None });
@@ -185,7 +187,7 @@ pub async fn list(
     let lanes = lanes_of(&mut session, project, &query.lane, lane).await?;
     let sort = CatalogueSort { order, is_reversed: query.is_reversed };
     let rows = rollups::catalogue(&mut session, project, lanes, &filter, &sort, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row| key_of(query, row)).map(|row| TestCaseItem::of(&row)))
+    Ok(Slice::cut(rows, limit, |row| key_of(query, row)).map(|row| TestCaseItem::from_row(&row)))
 }
 
 /// How many tests a catalogue has, whatever its page.
@@ -272,5 +274,10 @@ pub async fn detail(
     let row = rows.into_iter().next().ok_or_else(|| QueryError::not_found(Entity::TestCase, id))?;
     let clusters = clusters::of_test(&mut session, project, id).await?;
     let links = links::shown(&mut session, project, LinkTarget::TestCase, id.get()).await?;
-    Ok(TestCaseDetail { item: TestCaseItem::of(&row), project: ProjectRef::of(&owner), clusters, links })
+    Ok(TestCaseDetail {
+        item: TestCaseItem::from_row(&row),
+        project: ProjectRef::from_row(&owner),
+        clusters,
+        links,
+    })
 }

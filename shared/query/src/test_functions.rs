@@ -70,7 +70,7 @@ pub struct TestFunctionItem {
 }
 
 impl TestFunctionItem {
-    fn of(row: TestFunctionRow) -> Result<Self> {
+    fn from_row(row: TestFunctionRow) -> Result<Self> {
         let function = read(&row)?;
         Ok(Self {
             id: row.id.get(),
@@ -122,7 +122,7 @@ pub async fn list(
     let kind = kind.map(FunctionKind::as_str);
     let rows = store::list(&mut session, project.get(), kind, after, fetch(limit)).await?;
     let rows = Slice::cut(rows, limit, |row| (row.module.clone(), row.name.clone()));
-    let items = rows.items.into_iter().map(TestFunctionItem::of).collect::<Result<_>>()?;
+    let items = rows.items.into_iter().map(TestFunctionItem::from_row).collect::<Result<_>>()?;
     Ok(Slice { items, next: rows.next })
 }
 
@@ -154,7 +154,7 @@ pub async fn create(
         return Err(AdministrationRule::FunctionExists.into());
     }
     note(session, acting, AuditAction::FunctionCreated, &row).await?;
-    TestFunctionItem::of(row)
+    TestFunctionItem::from_row(row)
 }
 
 /// What a change of a function failed at.
@@ -208,7 +208,7 @@ pub async fn edit(
     row.updated_at = acting.now;
     store::save(&mut session, &row).await?;
     note(session, acting, AuditAction::FunctionChanged, &row).await?;
-    Ok(TestFunctionItem::of(row)?)
+    Ok(TestFunctionItem::from_row(row)?)
 }
 
 /// Deletes a function.

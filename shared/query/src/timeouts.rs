@@ -90,7 +90,7 @@ pub async fn timeout_opportunities(
     let limits = executions::timeouts(&mut session, project, newest).await?;
     let rules = rules(&mut session).await?;
     let mut rows: Vec<Opportunity> =
-        found.into_iter().filter_map(|test| Opportunity::of(test, &limits, &rules)).collect();
+        found.into_iter().filter_map(|test| Opportunity::new(test, &limits, &rules)).collect();
     if let Some((impact, id)) = after {
         rows.retain(|row| (Reverse(row.found.impact), row.test.case.get()) > (Reverse(impact), id));
     }
@@ -136,8 +136,8 @@ struct Opportunity {
 
 impl Opportunity {
     /// That of a test, when its timeout could be shorter.
-    fn of(test: Durations, limits: &Limits, rules: &TimeoutRules) -> Option<Self> {
-        let spread = Spread::of(&test.passed_ms)?;
+    fn new(test: Durations, limits: &Limits, rules: &TimeoutRules) -> Option<Self> {
+        let spread = Spread::from_durations(&test.passed_ms)?;
         let (timeout, is_slow) = limits.get(&test.last_execution).copied().unwrap_or_default();
         let found = timeout_opportunity(&spread, timeout, test.timed_out, is_slow, rules)?;
         Some(Self { found, spread, timeout, is_slow, test })
@@ -162,7 +162,7 @@ pub(crate) async fn savings(
     let limits = executions::timeouts_in(session, newest).await?;
     let rules = rules(session).await?;
     for (project, test) in tests {
-        if let Some(one) = Opportunity::of(test, &limits, &rules) {
+        if let Some(one) = Opportunity::new(test, &limits, &rules) {
             let saving = one.found.saving_ms / (one.spread.count + one.test.failed).max(1);
             *savings.entry(project).or_default() += saving;
         }

@@ -86,7 +86,7 @@ impl Subject {
         }
     }
 
-    const fn of(cluster: i64, execution: i64) -> Self {
+    const fn from_cluster(cluster: i64, execution: i64) -> Self {
         if execution == 0 {
             Self::Cluster(ClusterId(cluster))
         } else {
@@ -208,7 +208,7 @@ fn read(row: &Row) -> Result<DiagnosisRow> {
     let mut r = row.reader();
     Ok(DiagnosisRow {
         id: DiagnosisId(r.int()?),
-        subject: Subject::of(r.int()?, r.int()?),
+        subject: Subject::from_cluster(r.int()?, r.int()?),
         grounds: Grounds {
             sample: r.opt_int()?.map(ExecutionId),
             base_commit: r.opt_text()?,

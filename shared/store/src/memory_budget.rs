@@ -95,22 +95,22 @@ impl Client {
     /// Everybody who acts for an account.
     #[must_use]
     pub fn account(user: UserId) -> Self {
-        Self::of(b"account ", &user.get().to_le_bytes(), CLIENT_PART)
+        Self::new(b"account ", &user.get().to_le_bytes(), CLIENT_PART)
     }
 
     /// Everybody at one address, where nobody has to sign in.
     #[must_use]
     pub fn address(address: &[u8]) -> Self {
-        Self::of(b"address ", address, CLIENT_PART)
+        Self::new(b"address ", address, CLIENT_PART)
     }
 
     /// Everybody at one address who is not recognised where others are.
     #[must_use]
     pub fn stranger(address: &[u8]) -> Self {
-        Self::of(b"stranger ", address, STRANGER_PART)
+        Self::new(b"stranger ", address, STRANGER_PART)
     }
 
-    fn of(kind: &[u8], name: &[u8], part: u64) -> Self {
+    fn new(kind: &[u8], name: &[u8], part: u64) -> Self {
         Self { key: [kind, name].concat(), part }
     }
 }
@@ -226,7 +226,7 @@ impl MemoryBudget {
     /// Bytes of a resource that are reserved now.
     #[must_use]
     pub fn used(&self, resource: Resource) -> u64 {
-        of(&self.lock().used, resource)
+        amount(&self.lock().used, resource)
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
@@ -235,7 +235,7 @@ impl MemoryBudget {
 }
 
 /// Bytes of a resource; the allowance for small bodies is memory too.
-const fn of(amounts: &Amounts, resource: Resource) -> u64 {
+const fn amount(amounts: &Amounts, resource: Resource) -> u64 {
     match resource {
         Resource::Memory => amounts[MEMORY] + amounts[SMALL],
         Resource::Disk => amounts[Resource::Disk as usize],
@@ -397,7 +397,7 @@ impl Reservation {
         let mut ledger = self.budget.lock();
         let Some(holder) = ledger.holders.get(&self.ticket) else { return };
         let held = holder.held;
-        let unused = of(&held, Resource::Memory).saturating_sub(bytes);
+        let unused = amount(&held, Resource::Memory).saturating_sub(bytes);
         let large = unused.min(held[MEMORY]);
         ledger.give_back(self.ticket, MEMORY, large);
         ledger.give_back(self.ticket, SMALL, unused - large);
@@ -407,7 +407,7 @@ impl Reservation {
     /// Bytes reserved of a resource.
     #[must_use]
     pub fn held(&self, resource: Resource) -> u64 {
-        self.budget.lock().holders.get(&self.ticket).map_or(0, |holder| of(&holder.held, resource))
+        self.budget.lock().holders.get(&self.ticket).map_or(0, |holder| amount(&holder.held, resource))
     }
 }
 

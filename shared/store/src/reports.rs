@@ -179,7 +179,7 @@ pub struct BegunReport {
 impl BegunReport {
     /// A report of a run, by its id.
     #[must_use]
-    pub fn of(project: ProjectId, run: RunId, id: ReportId) -> Self {
+    pub fn new(project: ProjectId, run: RunId, id: ReportId) -> Self {
         Self { id, prefix: format!("project-{project}/reports/{run}/{id}") }
     }
 
@@ -222,7 +222,7 @@ pub async fn begin(
     let rows = session.all(&LABELS, args![project, run]).await?;
     let taken = rows.iter().map(|row| row.reader().text()).collect::<Result<Vec<_>>>()?;
     let label = distinct_label(label, &taken);
-    let begun = BegunReport::of(project, run, ReportId(id));
+    let begun = BegunReport::new(project, run, ReportId(id));
     let row = args![id, project, run, kind, label, &begun.prefix, *sha256, now];
     if session.execute(&INSERT, row).await? == 0 {
         return Ok(None);

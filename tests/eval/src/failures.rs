@@ -63,8 +63,8 @@ pub(crate) fn measure(data: &Path, details: bool) -> Result<Table> {
     let clusters = cluster(&signatures, &in_order);
     let trivial = number(rows.iter().map(masked_digits));
 
-    let all = Score::of(&labels, &clusters);
-    let simple = Score::of(&labels, &trivial);
+    let all = Score::from_labels(&labels, &clusters);
+    let simple = Score::from_labels(&labels, &trivial);
     let mut table = Table::new(format!("Failures by cause: {} failures, {} causes", rows.len(), all.causes));
     table.add("pairwise F1", all.f1, Target::AtLeast(0.95), Some(simple.f1));
     table.add("grouping accuracy", all.accuracy, Target::AtLeast(0.85), Some(simple.accuracy));
@@ -81,7 +81,7 @@ pub(crate) fn measure(data: &Path, details: bool) -> Result<Table> {
     for version in &versions {
         let of_version: Vec<usize> =
             in_order.iter().copied().filter(|&at| rows[at].playwright == *version).collect();
-        let score = Score::of(&pick(&labels, &of_version), &pick(&clusters, &of_version));
+        let score = Score::from_labels(&pick(&labels, &of_version), &pick(&clusters, &of_version));
         table.add(format!("F1, Playwright {version}"), score.f1, Target::None, None);
     }
     for pair in versions.iter().collect::<Vec<_>>().windows(2) {
@@ -129,7 +129,7 @@ fn cluster(signatures: &[Signature], order: &[usize]) -> Vec<usize> {
     for &at in order {
         let signature = &signatures[at];
         let cluster = *routes.entry(signature.fingerprint()).or_insert_with(|| {
-            let Some(wording) = Wording::of(signature) else {
+            let Some(wording) = Wording::from_signature(signature) else {
                 next += 1;
                 return next;
             };
@@ -253,7 +253,7 @@ impl Score {
     /// Pairwise F1: of all pairs of failures, those that are rightly together.
     /// Grouping accuracy: the share of failures whose cluster holds exactly the
     /// failures of its cause.
-    fn of(labels: &[&str], clusters: &[usize]) -> Self {
+    fn from_labels(labels: &[&str], clusters: &[usize]) -> Self {
         let mut both: HashMap<(&str, usize), usize> = HashMap::new();
         let mut by_label: HashMap<&str, usize> = HashMap::new();
         let mut by_cluster: HashMap<usize, usize> = HashMap::new();

@@ -81,7 +81,7 @@ struct Score {
 }
 
 impl Score {
-    fn of(histories: &[History], judge: impl Fn(&History) -> (bool, f64)) -> Self {
+    fn from_histories(histories: &[History], judge: impl Fn(&History) -> (bool, f64)) -> Self {
         let mut score = Self::default();
         for history in histories {
             let (is_called_flaky, probability) = judge(history);
@@ -135,7 +135,7 @@ pub(crate) fn measure(data: &Path, details: bool) -> Result<Table> {
     GzDecoder::new(file).read_to_string(&mut text)?;
     let histories: Vec<History> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
 
-    let simple = Score::of(&histories, |history| {
+    let simple = Score::from_histories(&histories, |history| {
         let is_mixed = history.is_mixed();
         (is_mixed, if is_mixed { 1.0 } else { 0.0 })
     });
@@ -143,7 +143,7 @@ pub(crate) fn measure(data: &Path, details: bool) -> Result<Table> {
     for (name, judge) in
         [("attempts", History::exactly as fn(&History) -> Posterior), ("outcomes", History::by_outcomes)]
     {
-        let score = Score::of(&histories, |history| {
+        let score = Score::from_histories(&histories, |history| {
             let found = judge(history);
             (found.is_flaky, found.probability)
         });

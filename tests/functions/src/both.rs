@@ -67,7 +67,7 @@ impl Both {
     pub async fn ask(&self, request: &Request<Bytes>) -> Result<[Comparable; 2]> {
         let by_functions = self.functions.send(request).await?;
         let by_runner = self.ask_runner(request).await?;
-        Ok([Comparable::of(by_functions), Comparable::of(by_runner)])
+        Ok([Comparable::from_answer(by_functions), Comparable::from_answer(by_runner)])
     }
 
     /// Asks the local runner.
@@ -77,7 +77,7 @@ impl Both {
     pub async fn ask_runner(&self, request: &Request<Bytes>) -> Result<Answer> {
         let target = request.uri().path_and_query().context("a request without a path")?.as_str();
         let sent = self.runner.client().request(request.method().clone(), target);
-        Answer::of(sent.headers(request.headers().clone()).body(request.body().clone())).await
+        Answer::send(sent.headers(request.headers().clone()).body(request.body().clone())).await
     }
 
     /// Waits until what follows the end of the runs is worked out, so that two
@@ -221,7 +221,7 @@ pub fn assert_same([by_function, by_runner]: &[Comparable; 2], what: &str) {
 }
 
 impl Comparable {
-    fn of(answer: Answer) -> Self {
+    fn from_answer(answer: Answer) -> Self {
         Self {
             status: answer.status.as_u16(),
             headers: stable(&answer.headers),

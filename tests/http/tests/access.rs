@@ -63,7 +63,7 @@ pub(crate) async fn hold(service: &Service, name: &str) -> Holding {
         .request(Method::POST, "/api/test-runs/upload")
         .header("content-type", Form::content_type())
         .body(form.into_body());
-    let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+    let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
     let number = |value: &Value| value.as_i64().expect("an id");
     let run = number(&stored["runId"]);
     let detail = client.json(&format!("/api/test-runs/{run}")).await.expect("a run");
@@ -130,7 +130,7 @@ async fn matrix(backend: Backend) {
         let request = cast.request(&question, &host).expect("a request");
         let (parts, body) = request.into_parts();
         let sent = client.request(parts.method, &parts.uri.to_string()).headers(parts.headers).body(body);
-        let answer = Answer::of(sent).await.expect("an answer");
+        let answer = Answer::send(sent).await.expect("an answer");
         if let Err(sentence) = question.judge(answer.status.as_u16(), &answer.body) {
             wrong.push(sentence);
         }

@@ -51,7 +51,7 @@ async fn upload_one(client: &Client, number: usize) -> i64 {
             .text("testRun", body.to_string())
             .text("testCases", body["testCases"].to_string())
             .part("trace_0", Part::bytes(trace.clone()).file_name("trace.zip"));
-        Answer::of(client.request(Method::POST, "/api/test-runs/upload").multipart(form))
+        Answer::send(client.request(Method::POST, "/api/test-runs/upload").multipart(form))
             .await
             .expect("an answer")
     });

@@ -55,7 +55,7 @@ pub(crate) fn telling_tests(count: u64) -> Vec<Value> {
 
 pub(crate) async fn post(client: &Client, path: &str, gzip: Vec<u8>) -> Answer {
     let request = client.request(Method::POST, path).header("content-type", "application/json");
-    Answer::of(request.header("content-encoding", "gzip").body(gzip)).await.expect("an answer")
+    Answer::send(request.header("content-encoding", "gzip").body(gzip)).await.expect("an answer")
 }
 
 /// What more the process took than before.

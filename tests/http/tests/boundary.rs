@@ -47,7 +47,7 @@ pub(crate) async fn send(client: &Client, route: &Route, path: &str, headers: &[
         }
         _ => request.header("content-type", "application/json").body("{}"),
     };
-    Answer::of(request).await.expect("an answer")
+    Answer::send(request).await.expect("an answer")
 }
 
 /// Where a page may stand that is not ours, and what tells.
@@ -135,7 +135,7 @@ async fn what_a_form_of_another_page_can_send_is_no_command() {
             {
                 let method: Method = route.method.as_str().parse().expect("a method");
                 let request = browser.request(method, &path).header("content-type", kind).body("{}");
-                let answer = Answer::of(request).await.expect("an answer");
+                let answer = Answer::send(request).await.expect("an answer");
                 assert_eq!(answer.status, 415, "{} {path} {kind}: {}", route.method.as_str(), answer.text());
             }
         }
@@ -152,10 +152,10 @@ async fn a_method_is_what_the_request_line_says() {
         let path = format!("/api/test-runs/{}", holding.run);
         for header in ["x-http-method-override", "x-http-method", "x-method-override"] {
             let read = browser.request(Method::GET, &path).header(header, "DELETE");
-            assert_eq!(Answer::of(read).await.expect("an answer").status, 200, "{header}");
+            assert_eq!(Answer::send(read).await.expect("an answer").status, 200, "{header}");
             let posted =
                 browser.request(Method::POST, &format!("{path}?_method=DELETE")).header(header, "DELETE");
-            assert_eq!(Answer::of(posted).await.expect("an answer").status, 405, "{header}");
+            assert_eq!(Answer::send(posted).await.expect("an answer").status, 405, "{header}");
         }
         browser.json(&path).await.expect("it is still there");
     })

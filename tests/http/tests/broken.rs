@@ -10,7 +10,7 @@ use crate::builders::{attempt, run, with};
 
 async fn send(service: &Service, body: impl Into<reqwest::Body>) -> Answer {
     let request = service.client().request(reqwest::Method::POST, "/api/test-runs/submit");
-    Answer::of(request.header("content-type", "application/json").body(body)).await.expect("an answer")
+    Answer::send(request.header("content-type", "application/json").body(body)).await.expect("an answer")
 }
 
 async fn is_refused(service: &Service, body: impl Into<reqwest::Body>, status: u16, code: &str) -> Value {
@@ -136,7 +136,7 @@ async fn metacharacters_are_text() {
                     let filled = path.replace("{id}", "1").replace("{caseId}", "1048577").replace("{sha}", "0a1b2c3d");
                     let encoded: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
                     let request = service.client().request(Method::GET, &format!("{filled}?{name}={encoded}"));
-                    let answer = Answer::of(request.header("accept", "application/json")).await.expect("an answer");
+                    let answer = Answer::send(request.header("accept", "application/json")).await.expect("an answer");
                     assert!(!answer.is_fault(), "{filled} {name}={text}: {}", answer.text());
                     let is_word = matches!(name, "q" | "owner" | "tag") || (path == "/api/test-runs" && name == "branch");
                     if answer.status.is_success() && is_word && text.starts_with("' OR") {
@@ -164,7 +164,7 @@ async fn compressed_bodies_are_read_and_counted_inflated() {
             let request = service.client().request(reqwest::Method::POST, "/api/test-runs/submit");
             let request =
                 request.header("content-type", "application/json").header("content-encoding", "gzip");
-            Answer::of(request.body(body))
+            Answer::send(request.body(body))
         };
         let submission = run("shop", "passed", vec![attempt("pays", "passed", 0)]).to_string();
         let stored = post(gzip(submission.as_bytes())).await.expect("an answer").success().expect("stored");
@@ -182,10 +182,10 @@ async fn other_content_types_and_methods_are_refused() {
     for_each_service(async |service| {
         let request = service.client().request(reqwest::Method::POST, "/api/test-runs/submit");
         let answer =
-            Answer::of(request.header("content-type", "text/plain").body("{}")).await.expect("an answer");
+            Answer::send(request.header("content-type", "text/plain").body("{}")).await.expect("an answer");
         assert_eq!(answer.status.as_u16(), 415);
         let request = service.client().request(reqwest::Method::DELETE, "/api/test-runs/submit");
-        let answer = Answer::of(request).await.expect("an answer");
+        let answer = Answer::send(request).await.expect("an answer");
         assert_eq!(answer.status.as_u16(), 405);
         assert!(answer.header("allow").contains("POST"), "{}", answer.header("allow"));
         let missing = service.client().get("/api/nothing").await.expect("an answer");
@@ -201,7 +201,7 @@ async fn unknown_addresses_are_pages_for_people_and_json_for_programs() {
         let ask = async |method: Method, path: &str| {
             let accept = "text/html,application/xhtml+xml,*/*;q=0.8";
             let request = service.client().request(method, path).header("accept", accept);
-            let answer = Answer::of(request).await.expect("an answer");
+            let answer = Answer::send(request).await.expect("an answer");
             assert_eq!(answer.status.as_u16(), 404, "{path}");
             answer
         };

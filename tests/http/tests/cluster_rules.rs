@@ -52,7 +52,7 @@ async fn clusters(client: &Client) -> Vec<Value> {
     get(client, "/api/projects/1/failure-clusters?sort=id").await["items"].as_array().expect("items").clone()
 }
 
-fn of<'c>(clusters: &'c [Value], text: &str) -> &'c Value {
+fn cluster_about<'c>(clusters: &'c [Value], text: &str) -> &'c Value {
     let found = clusters.iter().find(|one| one["signature"].as_str().is_some_and(|line| line.contains(text)));
     found.expect("the cluster")
 }
@@ -130,8 +130,10 @@ async fn newer_rules_lead_known_failures_to_the_clusters_people_worked_on() {
         submit(service, -300, failures()).await;
         let found = clusters(client).await;
         assert_eq!(found.len(), 2);
-        let (pay, counts) =
-            (of(&found, "getByTestId('pay')")["id"].clone(), of(&found, "lines.length")["id"].clone());
+        let (pay, counts) = (
+            cluster_about(&found, "getByTestId('pay')")["id"].clone(),
+            cluster_about(&found, "lines.length")["id"].clone(),
+        );
         edit(
             client,
             Method::PATCH,
@@ -213,7 +215,7 @@ async fn a_cluster_whose_failures_newer_rules_tell_apart_stays_one() {
         submit(service, -300, failures()).await;
         let found = clusters(client).await;
         assert_eq!(found.len(), 2);
-        let (kept, other) = (of(&found, "lines.length").clone(), of(&found, "cart.total")["id"].clone());
+        let (kept, other) = (cluster_about(&found, "lines.length").clone(), cluster_about(&found, "cart.total")["id"].clone());
         // Older rules read the same in both.
         as_older_rules(service, &kept).await;
         let id = &kept["id"];
@@ -238,8 +240,10 @@ async fn clusters_that_turn_out_to_be_one_come_together_unless_both_were_worked_
         let now = service.state().now();
         let first = submit(service, -300, vec![click("pays", "pay"), click("looks", "menu")]).await;
         let found = clusters(client).await;
-        let (pay, menu) =
-            (of(&found, "getByTestId('pay')").clone(), of(&found, "getByTestId('menu')").clone());
+        let (pay, menu) = (
+            cluster_about(&found, "getByTestId('pay')").clone(),
+            cluster_about(&found, "getByTestId('menu')").clone(),
+        );
         let note = |id: &Value| format!("/api/failure-clusters/{id}/status");
         edit(client, Method::PATCH, &note(&menu["id"]), json!({ "status": "open", "note": "ours" })).await;
         for cluster in [&pay, &menu] {
@@ -252,7 +256,7 @@ async fn clusters_that_turn_out_to_be_one_come_together_unless_both_were_worked_
         assert_eq!(double.len(), 4);
         double.retain(|one| one["id"] != pay["id"] && one["id"] != menu["id"]);
         assert_eq!(get(client, &format!("/api/test-runs/{second}")).await["newClusters"], 2);
-        let other_menu = of(&double, "getByTestId('menu')")["id"].clone();
+        let other_menu = cluster_about(&double, "getByTestId('menu')")["id"].clone();
         edit(client, Method::PATCH, &note(&other_menu), json!({ "status": "open", "note": "theirs" })).await;
 
         while follow_rules(&context(service), now).await.expect("followed") {}
@@ -260,7 +264,10 @@ async fn clusters_that_turn_out_to_be_one_come_together_unless_both_were_worked_
         let left = clusters(client).await;
         assert_eq!(left.len(), 3, "{left:?}");
         assert_eq!(
-            (&of(&left, "getByTestId('pay')")["id"], &of(&left, "getByTestId('pay')")["occurrences"]),
+            (
+                &cluster_about(&left, "getByTestId('pay')")["id"],
+                &cluster_about(&left, "getByTestId('pay')")["occurrences"]
+            ),
             (&pay["id"], &json!(2))
         );
         assert_eq!(get(client, &format!("/api/test-runs/{second}")).await["newClusters"], 1, "told again");
@@ -333,11 +340,15 @@ async fn failures_whose_evidence_is_gone_do_not_hold_up_the_others() {
         while follow_rules(&context(service), now).await.expect("followed") {}
         let after = clusters(client).await;
         for text in ["getByTestId('pay')", "getByTestId('menu')"] {
-            assert_eq!(lasting(of(&after, text)), lasting(of(&before, text)), "its text tells it");
+            assert_eq!(
+                lasting(cluster_about(&after, text)),
+                lasting(cluster_about(&before, text)),
+                "its text tells it"
+            );
         }
         assert_eq!(
-            lasting(of(&after, "lines.length")),
-            lasting(of(&older, "lines.length")),
+            lasting(cluster_about(&after, "lines.length")),
+            lasting(cluster_about(&older, "lines.length")),
             "without its source it reads like any other expectation"
         );
         submit(service, -200, vec![click("pays", "pay"), click("looks", "menu")]).await;
@@ -352,7 +363,7 @@ async fn clusters_that_somebody_keeps_apart_do_not_come_together() {
         let client = service.client();
         work(service).await;
         submit(service, -300, vec![click("pays", "pay")]).await;
-        let pay = of(&clusters(client).await, "getByTestId('pay')").clone();
+        let pay = cluster_about(&clusters(client).await, "getByTestId('pay')").clone();
         as_older_rules(service, &pay).await;
         submit(service, -200, vec![click("pays", "pay")]).await;
         let both = clusters(client).await;

@@ -176,7 +176,7 @@ async fn jobs_complete_what_was_accepted_and_delete_nothing() {
             jobs::next_due(&mut session, &[kind]).await.expect("a time").is_some_and(|due| due <= now)
         };
         while due(Completion::KIND).await {
-            run_due(state, Budget::of(Duration::from_secs(20))).await.expect("worked");
+            run_due(state, Budget::new(Duration::from_secs(20))).await.expect("worked");
         }
         assert!(due(DeleteTarget::KIND).await);
     })
@@ -188,7 +188,7 @@ async fn a_demo_enqueues_no_sweeps() {
     for_each_backend(async |backend| {
         let database = TestDatabase::fresh(backend).await.expect("a database");
         let demo = Service::over(database, &demo(Vec::new())).await.expect("a demo");
-        let summary = run_due(demo.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+        let summary = run_due(demo.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
         assert_eq!((summary.claimed, summary.next_due), (0, None));
         let mut session = demo.state().store().db().read().await.expect("a connection");
         let counts = jobs::counts(&mut session).await.expect("counts");

@@ -146,7 +146,7 @@ async fn a_trace_is_told_where_it_is_asked_for() {
             .file("trace_0", "trace.zip", "application/zip", &trace);
         let request = client.request(Method::POST, "/api/test-runs/upload");
         let request = request.header("content-type", Form::content_type()).body(form.into_body());
-        let stored = Answer::of(request).await.expect("an answer").success().expect("stored");
+        let stored = Answer::send(request).await.expect("an answer").success().expect("stored");
         let found = client
             .json(&format!("/api/test-runs/{}/executions?sort=id", stored["runId"]))
             .await

@@ -14,7 +14,7 @@ use crate::builders::{attempt, run, with};
 async fn submit(service: &Service, key: &str, run: &Value) -> Answer {
     let request = service.client().request(Method::POST, "/api/test-runs/submit");
     let request = request.header("content-type", "application/json").header("idempotency-key", key);
-    Answer::of(request.body(run.to_string())).await.expect("an answer")
+    Answer::send(request.body(run.to_string())).await.expect("an answer")
 }
 
 async fn upload(service: &Service, key: &str, run: &Value, trace: &[u8]) -> Answer {
@@ -25,7 +25,7 @@ async fn upload(service: &Service, key: &str, run: &Value, trace: &[u8]) -> Answ
         .text("testCases", run["testCases"].to_string())
         .part("trace_0", trace);
     let request = service.client().request(Method::POST, "/api/test-runs/upload");
-    Answer::of(request.header("idempotency-key", key).multipart(form)).await.expect("an answer")
+    Answer::send(request.header("idempotency-key", key).multipart(form)).await.expect("an answer")
 }
 
 fn code(answer: &Answer) -> Value {

@@ -373,7 +373,7 @@ async fn paths_that_are_longer_than_an_index_takes_are_stored() {
             .file("attach_file", "note.txt", "text/plain", b"a note");
         let request = client.request(reqwest::Method::POST, &path);
         let request = request.header("content-type", Form::content_type()).body(form.into_body());
-        assert_eq!(Answer::of(request).await.expect("an answer").success().expect("linked")["attachments"], 1);
+        assert_eq!(Answer::send(request).await.expect("an answer").success().expect("linked")["attachments"], 1);
         assert_eq!(feeder.finish("passed").await, "passed");
         assert_eq!(feeder.shown().await["totalTests"], 2);
         let tests = client.json(&format!("/api/projects/{}/test-cases", stored["projectId"])).await;

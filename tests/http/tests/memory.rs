@@ -85,7 +85,7 @@ async fn a_file_that_passes_through_takes_no_more_memory_than_a_small_one() {
 
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", format!("multipart/form-data; boundary={BOUNDARY}"));
-    let stored = Answer::of(request.body(form())).await.expect("an answer").success().expect("stored");
+    let stored = Answer::send(request.body(form())).await.expect("an answer").success().expect("stored");
     let uploaded = runner.process().peak_bytes().expect("memory");
     assert!(uploaded - before < EXTRA_BYTES, "the upload took {} MiB", (uploaded - before) / MIB);
 
@@ -121,7 +121,7 @@ async fn a_planned_file_is_received_and_committed_within_the_same_memory() {
     let before = runner.process().peak_bytes().expect("memory");
     let body = Body::wrap_stream(stream::iter(pieces().map(Ok::<Bytes, std::io::Error>)));
     let put = client.request(Method::PUT, upload["url"].as_str().expect("an address")).body(body);
-    Answer::of(put).await.expect("an answer").success().expect("received");
+    Answer::send(put).await.expect("an answer").success().expect("received");
     let link = json!({ "type": "trace", "testCase": {
         "title": "pays", "location": "tests/shop.spec.ts:7:5", "retries": 0, "suitePath": ["Shop"],
     } });
@@ -163,7 +163,7 @@ async fn a_large_screenshot_is_shown_within_the_memory_for_images() {
         .text("attach_meta_0", meta.to_string())
         .part("attach_file_0", reqwest::multipart::Part::bytes(large_picture()).file_name("full.png"));
     let request = client.request(Method::POST, "/api/test-runs/upload").multipart(form);
-    let stored = Answer::of(request).await.expect("an answer").success().expect("stored");
+    let stored = Answer::send(request).await.expect("an answer").success().expect("stored");
     let executions = format!("/api/test-runs/{}/executions", stored["runId"]);
     let execution = client.json(&executions).await.expect("executions")["items"][0]["id"].clone();
     let before = runner.process().peak_bytes().expect("memory");
@@ -186,7 +186,7 @@ async fn a_body_takes_memory_by_its_length_and_not_by_how_many_values_are_in_it(
     let small = run("wide", "passed", vec![attempt("adds", "passed", 0)]).to_string();
     let send = async |path: &str, body: String| {
         let request = client.request(Method::POST, path).header("content-type", "application/json");
-        Answer::of(request.body(body)).await.expect("an answer").status.as_u16()
+        Answer::send(request.body(body)).await.expect("an answer").status.as_u16()
     };
     assert_eq!(send("/api/test-runs/submit", small.clone()).await, 200);
     let before = runner.process().peak_bytes().expect("memory");

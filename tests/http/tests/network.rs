@@ -237,7 +237,7 @@ async fn slow_endpoints_and_browsers_are_those_of_the_runs_that_are_left() {
         let gone = client.send(gone).await.and_then(|answer| answer.success()).expect("deleted");
         let receipt = format!("/api/deletions/{}", gone["receipt"]["id"]);
         while get(client, &receipt).await["state"] != "complete" {
-            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+            run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
         }
         assert_eq!(slow(client, "?project=1").await, before.0);
         let after = get(client, "/api/analytics/browser-matrix?project=1").await;

@@ -102,7 +102,7 @@ impl World {
 
     async fn get(&self, browser: &mut Browser, path: &str) -> Answer {
         let request = self.service.client().request(Method::GET, path).header(COOKIE, browser.cookies());
-        let answer = Answer::of(request).await.expect("an answer");
+        let answer = Answer::send(request).await.expect("an answer");
         browser.keep(&answer);
         answer
     }
@@ -464,7 +464,7 @@ async fn a_signed_in_person_links_and_unlinks_a_provider_account() {
         // Without a password nobody could sign in any more.
         let unlink = async |browser: &Browser| {
             let request = world.service.client().request(Method::POST, "/api/auth/oauth/idp/unlink");
-            Answer::of(request.header(COOKIE, browser.cookies())).await.expect("an answer")
+            Answer::send(request.header(COOKIE, browser.cookies())).await.expect("an answer")
         };
         let refused = unlink(&ada).await;
         assert_eq!(

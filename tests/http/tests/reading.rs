@@ -409,7 +409,7 @@ async fn an_entity_the_client_has_is_not_sent_again() {
         let client = service.client();
         varied_runs(client).await;
         let conditional = async |path: &str, tag: &str| {
-            Answer::of(client.request(Method::GET, path).header("if-none-match", tag))
+            Answer::send(client.request(Method::GET, path).header("if-none-match", tag))
                 .await
                 .expect("an answer")
         };

@@ -33,7 +33,7 @@ async fn date_files(client: &Client) {
     let days = 36_500;
     let policy = json!({ "files": { "reportDays": days, "attachment": { "failedDays": days } } });
     let request = client.request(Method::PATCH, "/api/settings/retention").json(&policy);
-    Answer::of(request).await.and_then(|answer| answer.success()).expect("set");
+    Answer::send(request).await.and_then(|answer| answer.success()).expect("set");
 }
 
 async fn attach(client: &Client, run: i64, archive: &[u8]) -> Answer {
@@ -44,7 +44,7 @@ async fn attach(client: &Client, run: i64, archive: &[u8]) -> Answer {
         .file("report_html", "html.gz", "application/gzip", archive);
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    Answer::of(request).await.expect("an answer")
+    Answer::send(request).await.expect("an answer")
 }
 
 /// A run that is over: its project and itself.
@@ -106,7 +106,7 @@ async fn delete(service: &Service, run: RunId) {
     let deleted = service.client().send(request).await.expect("an answer").success().expect("deleted");
     let receipt = format!("/api/deletions/{}", deleted["receipt"]["id"]);
     wait_until(async || {
-        run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+        run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
         service.client().json(&receipt).await.expect("a receipt")["state"] == "complete"
     })
     .await;
@@ -266,14 +266,14 @@ async fn a_report_with_thousands_of_files_is_answered_at_once_and_unpacked_by_a_
         }
         assert_eq!(texts(service, DATED).await.len(), 1);
         // Whoever does not know that it is complete takes nothing of it away.
-        let begun = BegunReport::of(job.project, job.run, job.report);
+        let begun = BegunReport::new(job.project, job.run, job.report);
         let mut session = ctx.store.db().begin().await.expect("a transaction");
         reports::discard_waiting(&mut session, job.project, &begun, service.state().now())
             .await
             .expect("left");
         session.commit().await.expect("committed");
         // The job in the queue finds nothing to do.
-        run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+        run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
         assert_eq!(texts(service, "SELECT state FROM jobs WHERE kind = 'unpack_report'").await, ["done"]);
         assert_eq!(texts(service, STATES).await, ["ready"]);
         assert_eq!(texts(service, "SELECT key FROM unclaimed_objects").await, Vec::<String>::new());
@@ -302,7 +302,7 @@ async fn a_report_that_waits_for_its_job_goes_with_its_run() {
         // Nor does the job give it up while its archive cannot be read.
         let [job] = texts(service, UNPACKING).await.try_into().expect("one job");
         let job: UnpackReport = serde_json::from_str(&job).expect("a job");
-        let begun = BegunReport::of(job.project, job.run, job.report);
+        let begun = BegunReport::new(job.project, job.run, job.report);
         let archive = service.database().folder().join("objects").join(begun.archive_key());
         let elsewhere = archive.with_extension("away");
         std::fs::rename(&archive, &elsewhere).expect("moved");
@@ -316,7 +316,7 @@ async fn a_report_that_waits_for_its_job_goes_with_its_run() {
         assert!(store.objects().is_empty_below(&below).await.expect("asked"), "something was left");
         // The job waits until the deletion has counted what there was.
         wait_until(async || {
-            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+            run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
             texts(service, "SELECT state FROM jobs WHERE kind = 'unpack_report'").await == ["done"]
         })
         .await;
@@ -393,7 +393,7 @@ async fn of_several_reports_the_last_new_one_ends_the_wait_of_one_shard() {
             }
             let request = service.client().request(Method::POST, "/api/test-runs/upload");
             let request = request.header("content-type", Form::content_type()).body(form.into_body());
-            Answer::of(request).await.expect("an answer").success().expect("attached")
+            Answer::send(request).await.expect("an answer").success().expect("attached")
         };
         // Both have the same blob; the answer to the first call was lost, and it is sent again.
         for _ in 0..2 {
@@ -429,7 +429,7 @@ async fn a_client_that_says_who_it_is_ends_its_own_wait_and_no_other() {
             }
             let request = service.client().request(Method::POST, "/api/test-runs/upload");
             let request = request.header("content-type", Form::content_type()).body(form.into_body());
-            Answer::of(request).await.expect("an answer").success().expect("attached")
+            Answer::send(request).await.expect("an answer").success().expect("attached")
         };
         // The last one has no report, and its call is repeated: no answer had come.
         for _ in 0..2 {
@@ -461,7 +461,7 @@ async fn dating_runs_anew_waits_for_an_upload_and_does_not_stop_it() {
             .file("report_html", "html.gz", "application/gzip", &small_archive());
         let request = client.request(Method::POST, "/api/test-runs/upload");
         let request = request.header("content-type", Form::content_type()).body(form.into_body());
-        let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+        let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
         settled(service).await;
         let id = |of: &str| stored[of].as_i64().expect("an id");
         let (project, run) = (ProjectId(id("projectId")), RunId(id("runId")));

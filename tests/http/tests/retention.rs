@@ -39,7 +39,7 @@ pub(crate) async fn worked(state: &AppState) {
     ];
     let done = async {
         loop {
-            run_due(state, Budget::of(Duration::from_secs(20))).await.expect("worked");
+            run_due(state, Budget::new(Duration::from_secs(20))).await.expect("worked");
             let mut session = state.store().db().read().await.expect("a connection");
             let leased = jobs::counts(&mut session).await.expect("counts").leased;
             let next = jobs::next_due(&mut session, &KINDS).await.expect("a time");
@@ -172,7 +172,7 @@ async fn runs_go_by_their_age_and_what_explains_or_measures_stays() {
         let plain = submitted(&service, &days_ago(&service, 45), "passed", green(), json!({})).await;
         let young = submitted(&service, &days_ago(&service, 2), "passed", green(), json!({})).await;
         let pin = client.request(Method::PUT, &format!("/api/test-runs/{pinned}/pin"));
-        Answer::of(pin.json(&json!({ "reason": "release" }))).await.and_then(|answer| answer.success()).expect("pinned");
+        Answer::send(pin.json(&json!({ "reason": "release" }))).await.and_then(|answer| answer.success()).expect("pinned");
         swept(&service).await;
         assert_eq!(runs_left(client).await.len(), 8, "nothing goes by the defaults");
         let before = client.json("/api/projects/1/test-cases?sort=title").await.expect("tests");
@@ -306,7 +306,7 @@ async fn evidence_and_files_go_by_kind_and_outcome_and_failures_stay_readable() 
             .file("report_html", "report.gz", "application/gzip", &report);
         let request = client.request(Method::POST, "/api/test-runs/upload");
         let request = request.header("content-type", Form::content_type()).body(form.into_body());
-        let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+        let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
         let run = stored["runId"].as_i64().expect("a run");
         swept(&service).await;
         assert_eq!(kept(client, run, "passes").await, (1, vec!["of passed".to_owned()]));
@@ -316,12 +316,12 @@ async fn evidence_and_files_go_by_kind_and_outcome_and_failures_stay_readable() 
         let shown = page(client, &format!("/test-run-cases/{}", rows["items"][0]["id"])).await;
         assert!(words_after(&shown, "Kept until").contains(" in "), "{shown}");
         let pin = client.request(Method::PUT, &format!("/api/test-runs/{run}/pin"));
-        Answer::of(pin.json(&json!({}))).await.and_then(|answer| answer.success()).expect("pinned");
+        Answer::send(pin.json(&json!({}))).await.and_then(|answer| answer.success()).expect("pinned");
         let shown = page(client, &format!("/test-run-cases/{}", rows["items"][0]["id"])).await;
         assert!(!shown.contains("Kept until"), "{shown}");
         assert_eq!(ends(client, run, "passes").await, [Value::Null, Value::Null], "nothing of a pinned run goes");
         let unpin = client.request(Method::DELETE, &format!("/api/test-runs/{run}/pin"));
-        Answer::of(unpin).await.and_then(|answer| answer.success()).expect("unpinned");
+        Answer::send(unpin).await.and_then(|answer| answer.success()).expect("unpinned");
         let size = async || client.json("/api/projects/1/storage").await.expect("storage")["totals"]["bytes"].clone();
         let before = size().await.as_i64().expect("bytes");
 
@@ -555,7 +555,7 @@ async fn the_last_green_run_is_told_of_once_although_newer_ones_are_gone() {
         assert_eq!(told().await, [7, 1, 1]);
         // What is left of its history is read again.
         let deleted = client.request(Method::DELETE, &format!("/api/test-runs/{}", others[5]));
-        Answer::of(deleted).await.and_then(|answer| answer.success()).expect("deleted");
+        Answer::send(deleted).await.and_then(|answer| answer.success()).expect("deleted");
         settled(&service).await;
         assert_eq!(told().await, [6, 1, 1]);
     })
@@ -581,7 +581,7 @@ async fn a_test_whose_runs_are_all_deleted_is_no_test_of_its_project_until_it_ru
         };
         let delete = async |run: i64| {
             let deleted = client.request(Method::DELETE, &format!("/api/test-runs/{run}"));
-            Answer::of(deleted).await.and_then(|answer| answer.success()).expect("deleted");
+            Answer::send(deleted).await.and_then(|answer| answer.success()).expect("deleted");
         };
         let first = sent(9, &["pays", "looks"]).await;
         let second = sent(8, &["pays", "looks", "typo", "another typo"]).await;

@@ -78,7 +78,7 @@ async fn uploaded(service: &Service, project: &str, days: i64) -> i64 {
         .file("report_html", "report.gz", "application/gzip", &report);
     let request = service.client().request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+    let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
     stored["runId"].as_i64().expect("a run")
 }
 

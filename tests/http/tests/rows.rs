@@ -61,7 +61,7 @@ pub(crate) async fn texts(service: &Service, statement: &str) -> Vec<String> {
 pub(crate) async fn settled(service: &Service) {
     let done = async {
         loop {
-            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+            run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
             let now = service.state().now().millis();
             let open = format!(
                 "SELECT kind FROM jobs WHERE state = 'leased' OR (state = 'queued' AND run_after <= {now})"

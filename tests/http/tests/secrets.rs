@@ -99,7 +99,7 @@ async fn feed(client: &Client) -> Vec<String> {
     let request = client.request(Method::POST, &format!("{path}/case-files"));
     let request =
         request.header("content-type", callboard_test_support::Form::content_type()).body(files.into_body());
-    Answer::of(request).await.and_then(|answer| answer.success()).expect("linked");
+    Answer::send(request).await.and_then(|answer| answer.success()).expect("linked");
     let end = json!({ "streamToken": token, "status": "failed", "duration": 5 });
     client.post_json(&format!("{path}/finish"), &end).await.expect("finished");
 
@@ -131,7 +131,7 @@ async fn ask_for_files(client: &Client) -> Vec<String> {
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request =
         request.header("content-type", callboard_test_support::Form::content_type()).body(form.into_body());
-    let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+    let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
     let run = &stored["runId"];
     let executions = client.json(&format!("/api/test-runs/{run}/executions")).await.expect("executions");
     let execution = &executions["items"][0]["id"];

@@ -26,7 +26,7 @@ async fn upload(client: &Client, trace: Option<&[u8]>) -> i64 {
     };
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    let stored = Answer::of(request).await.expect("an answer").success().expect("stored");
+    let stored = Answer::send(request).await.expect("an answer").success().expect("stored");
     let executions =
         client.json(&format!("/api/test-runs/{}/executions", stored["runId"])).await.expect("executions");
     executions["items"][0]["id"].as_i64().expect("an execution")
@@ -144,7 +144,7 @@ async fn what_is_no_trace_is_told_with_a_status() {
         let first = client.get(&path).await.expect("an answer");
         let tag = first.header("etag").to_owned();
         assert!(!tag.is_empty());
-        let again = Answer::of(client.request(Method::GET, &path).header("if-none-match", &tag))
+        let again = Answer::send(client.request(Method::GET, &path).header("if-none-match", &tag))
             .await
             .expect("an answer");
         assert_eq!((again.status, again.header("etag")), (StatusCode::NOT_MODIFIED, tag.as_str()));

@@ -14,7 +14,7 @@ use crate::builders::{attempt, run, with};
 
 async fn upload(service: &Service, form: Form) -> Answer {
     let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
-    Answer::of(request.multipart(form)).await.expect("an answer")
+    Answer::send(request.multipart(form)).await.expect("an answer")
 }
 
 fn form(project: &str, run: &Value) -> Form {
@@ -147,7 +147,7 @@ async fn traces_that_share_resources_are_read_as_they_were_sent_and_store_them_o
             assert!(whole.body == traces[entry], "{} differs", titles[entry]);
             // From within what is shared to within what is not.
             let request = service.client().request(reqwest::Method::GET, &path);
-            let part = Answer::of(request.header("range", "bytes=90000-140000")).await.expect("a part");
+            let part = Answer::send(request.header("range", "bytes=90000-140000")).await.expect("a part");
             assert_eq!(part.status.as_u16(), 206);
             assert!(part.body == traces[entry][90_000..=140_000], "a part of {} differs", titles[entry]);
         }
@@ -386,7 +386,7 @@ async fn a_report_joins_a_stored_run_and_an_unsafe_one_does_it_no_harm() {
         let nothing = upload(service, Form::new().text("testRunId", "1")).await;
         assert_eq!(nothing.json().expect("JSON")["code"], "missing_field");
         let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
-        let no_form = Answer::of(request.header("content-type", "application/json").body("{}")).await;
+        let no_form = Answer::send(request.header("content-type", "application/json").body("{}")).await;
         let no_form = no_form.expect("an answer");
         assert_eq!(
             (no_form.status.as_u16(), &no_form.json().expect("JSON")["code"]),
@@ -418,7 +418,7 @@ async fn a_report_belongs_to_the_run_it_names_whatever_project_the_form_names() 
                 .part("report_html", file(archive(&[("index.html", b"x")]), "html.gz", "application/gzip"))
                 .text("testRunId", run["runId"].to_string());
             let request = program.request(reqwest::Method::POST, "/api/test-runs/upload");
-            Answer::of(request.multipart(form)).await.expect("an answer")
+            Answer::send(request.multipart(form)).await.expect("an answer")
         };
         let attached = attach(&own).await.success().expect("attached");
         assert_eq!(

@@ -103,7 +103,7 @@ pub async fn submit(client: &Client, body: Bytes) -> Result<Stored> {
         .request(Method::POST, "/api/test-runs/submit")
         .header(CONTENT_TYPE, "application/json")
         .body(body);
-    let answer = Answer::of(request).await?.success()?;
+    let answer = Answer::send(request).await?.success()?;
     stored(&answer)
 }
 

@@ -129,7 +129,7 @@ async fn copy(store: &Store, target: &Store, runs: &[(i64, i64)]) -> Result<Raw>
     let mut session = store.db().read().await?;
     let mut tables = Vec::new();
     for source in &SOURCES {
-        tables.push(Table::of(&mut session, source).await?);
+        tables.push(Table::load(&mut session, source).await?);
     }
     let (mut executions, mut rollups, mut total) = (0, 0, Duration::ZERO);
     for (number, (project, run)) in runs.iter().enumerate() {
@@ -177,7 +177,7 @@ struct Table {
 
 impl Table {
     /// Statements live as long as the process; a handful are made per call.
-    async fn of(session: &mut Session, source: &Source) -> Result<Self> {
+    async fn load(session: &mut Session, source: &Source) -> Result<Self> {
         let columns = columns_of(session, source.table).await?;
         let names: Vec<&'static str> = columns.iter().map(|column| name_of(*column)).collect();
         let listed =

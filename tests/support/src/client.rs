@@ -108,7 +108,7 @@ impl Client {
     /// # Errors
     /// When no whole answer arrives.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<Answer> {
-        let answer = Answer::of(request).await?;
+        let answer = Answer::send(request).await?;
         for set in answer.headers.get_all(SET_COOKIE) {
             self.keep_cookie(set.to_str()?);
         }
@@ -162,7 +162,7 @@ impl Answer {
     ///
     /// # Errors
     /// When no whole answer arrives.
-    pub async fn of(request: reqwest::RequestBuilder) -> Result<Self> {
+    pub async fn send(request: reqwest::RequestBuilder) -> Result<Self> {
         let response = request.send().await?;
         let (status, headers) = (response.status(), response.headers().clone());
         Ok(Self { status, headers, body: response.bytes().await? })

@@ -78,7 +78,7 @@ impl Service {
     /// Does what is due, and waits for what the timer of the service began of it.
     async fn work_of_the_hour(&self) -> Result<()> {
         loop {
-            run_due(&self.state, Budget::of(HOURLY_WORK)).await?;
+            run_due(&self.state, Budget::new(HOURLY_WORK)).await?;
             let mut session = self.state.store().db().read().await?;
             if jobs::counts(&mut session).await?.leased == 0 {
                 return Ok(());

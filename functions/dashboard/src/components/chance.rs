@@ -27,7 +27,7 @@ impl HtmlSafe for ChanceRange {}
 
 impl ChanceRange {
     /// The range of a flaky test.
-    pub(crate) fn of(test: &FlakyTest) -> Self {
+    pub(crate) fn from_test(test: &FlakyTest) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "a share of a thousand")]
         let place = |share: f64| (share.clamp(0.0, 1.0) * SCALE) as i64;
         let (low, high) = (place(test.confidence.low), place(test.confidence.high));

@@ -17,7 +17,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(cluster: ClusterItem, project: Option<ProjectRef>, now: Timestamp) -> Self {
+    fn new(cluster: ClusterItem, project: Option<ProjectRef>, now: Timestamp) -> Self {
         Self { put_off: cluster.snoozed_until.filter(|until| *until > now), cluster, project }
     }
 }
@@ -40,7 +40,7 @@ impl HtmlSafe for ClusterTable {}
 impl ClusterTable {
     /// Clusters of one project.
     pub(crate) fn of_project(clusters: Vec<ClusterItem>, now: Timestamp) -> Self {
-        let rows = clusters.into_iter().map(|cluster| Row::of(cluster, None, now));
+        let rows = clusters.into_iter().map(|cluster| Row::new(cluster, None, now));
         Self { rows: rows.collect(), sorting: None, with_ticks: false, with_people: false, now }
     }
 
@@ -64,7 +64,7 @@ impl ClusterTable {
 
     /// Clusters of several projects.
     pub(crate) fn of_all(clusters: Vec<ClusterWithProject>, now: Timestamp) -> Self {
-        let rows = clusters.into_iter().map(|each| Row::of(each.cluster, Some(each.project), now));
+        let rows = clusters.into_iter().map(|each| Row::new(each.cluster, Some(each.project), now));
         Self { rows: rows.collect(), sorting: None, with_ticks: false, with_people: false, now }
     }
 

@@ -29,7 +29,7 @@ impl HtmlSafe for ExportMenu {}
 
 impl ExportMenu {
     /// The runs and executions of a project, or the executions of a cluster.
-    pub(crate) fn of(kind: ExportKind, id: i64) -> Self {
+    pub(crate) fn new(kind: ExportKind, id: i64) -> Self {
         let has_runs = kind == ExportKind::Project;
         Self {
             kind: kind.as_str(),

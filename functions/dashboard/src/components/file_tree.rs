@@ -28,7 +28,7 @@ struct Counts {
 }
 
 impl Counts {
-    const fn of(file: &SpecItem) -> Self {
+    const fn from_file(file: &SpecItem) -> Self {
         Self {
             tests: file.totals.total_tests,
             failed: file.totals.failed_tests,
@@ -82,7 +82,7 @@ struct Folder<'a> {
 impl FileTree {
     /// The tree of some files; `address` is that of the list they narrow.
     /// `None` where a tree says no more than its only file does.
-    pub(crate) fn of(found: &Slice<SpecItem, SpecKey>, address: &Address) -> Option<Self> {
+    pub(crate) fn from_files(found: &Slice<SpecItem, SpecKey>, address: &Address) -> Option<Self> {
         let files = &found.items;
         if files.len() < 2 {
             return None;
@@ -106,7 +106,7 @@ impl Folder<'_> {
         let folders = self.folders.into_iter().map(|(name, folder)| folder.node(name, address, are_open));
         let files = self.files.into_iter().map(|(name, file)| Node {
             name: name.to_owned(),
-            counts: Counts::of(file),
+            counts: Counts::from_file(file),
             is_open: false,
             href: Some(address.with("file", &file.file_path)),
             children: Vec::new(),
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn folders_sum_up_what_is_in_them_and_lead_to_their_files() {
-        let address = Address::of(&"/test-runs/1?sort=file".parse().unwrap());
+        let address = Address::from_uri(&"/test-runs/1?sort=file".parse().unwrap());
         let deep = format!("{}f.spec.ts", "d/".repeat(400));
         let files = [
             file("tests/e2e/cart/add.spec.ts", 3, 1),
@@ -163,7 +163,7 @@ mod tests {
             file("smoke.spec.ts", 1, 0),
         ];
         let cut = |items: &[SpecItem]| Slice { items: items.to_vec(), next: None };
-        let tree = FileTree::of(&cut(&files), &address).unwrap();
+        let tree = FileTree::from_files(&cut(&files), &address).unwrap();
         let mut found = Vec::new();
         lines(&tree.nodes, 0, &mut found);
         assert_eq!(
@@ -177,9 +177,10 @@ mod tests {
                 "smoke.spec.ts 0/1 /test-runs/1?sort=file&file=smoke.spec.ts",
             ]
         );
-        assert!(FileTree::of(&cut(&files[..1]), &address).is_none());
+        assert!(FileTree::from_files(&cut(&files[..1]), &address).is_none());
 
-        let tree = FileTree::of(&cut(&[file(&deep, 1, 0), file("d/e.spec.ts", 1, 0)]), &address).unwrap();
+        let tree =
+            FileTree::from_files(&cut(&[file(&deep, 1, 0), file("d/e.spec.ts", 1, 0)]), &address).unwrap();
         let mut found = Vec::new();
         lines(&tree.nodes, 0, &mut found);
         let names: Vec<&str> = found.iter().filter_map(|line| line.trim_start().split(' ').next()).collect();

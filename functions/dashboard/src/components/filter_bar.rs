@@ -213,7 +213,7 @@ impl FilterBar {
     ) -> Self {
         let without = self.address.with(name, all);
         self.clear = match self.clear.parse() {
-            Ok(clear) => Address::of(&clear).with(name, all),
+            Ok(clear) => Address::from_uri(&clear).with(name, all),
             Err(_) => self.clear,
         };
         self.chips.push(Chip { label, value: reads.to_owned(), without });
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn several_values_of_a_filter_go_on_when_another_one_is_added() {
-        let address = Address::of(&"/projects/3?branch=a&branch=b%26c".parse().unwrap());
+        let address = Address::from_uri(&"/projects/3?branch=a&branch=b%26c".parse().unwrap());
         let choices = ["a", "b&c", "d"].map(|name| Choice::new(name, name));
         let chosen = ["a", "b&c"].map(str::to_owned);
         let bar =
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_not_offered_stays_chosen() {
-        let address = Address::of(&"/projects/3?branch=old".parse().unwrap());
+        let address = Address::from_uri(&"/projects/3?branch=old".parse().unwrap());
         let choices = ["a", "b"].map(|name| Choice::new(name, name));
         let bar =
             FilterBar::new(&address, &[]).select("branch", "Branch", "All", choices, &["old".to_owned()]);

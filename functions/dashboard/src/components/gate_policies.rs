@@ -61,7 +61,7 @@ impl GatePolicies {
         let fresh = PolicyForm {
             call: format!("POST /api/projects/{project}/gate-policies"),
             is_default: stored.is_empty(),
-            ..PolicyForm::of("new".to_owned(), &usual)
+            ..PolicyForm::new("new".to_owned(), &usual)
         };
         let form = |stored: GatePolicy| {
             PolicyForm {
@@ -69,7 +69,7 @@ impl GatePolicies {
                 id: Some(stored.id),
                 is_default: stored.is_default,
                 rules: in_words(&stored.policy),
-                ..PolicyForm::of(stored.id.to_string(), &stored.policy)
+                ..PolicyForm::new(stored.id.to_string(), &stored.policy)
             }
             .named(stored.name)
         };
@@ -83,7 +83,7 @@ impl GatePolicies {
 }
 
 impl PolicyForm {
-    fn of(slug: String, policy: &Policy) -> Self {
+    fn new(slug: String, policy: &Policy) -> Self {
         let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
         let count = |key, label, hint, value| Count { key, label, hint, value: number(value) };
         Self {

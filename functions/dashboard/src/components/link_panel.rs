@@ -28,7 +28,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(link: Link) -> Self {
+    fn from_link(link: Link) -> Self {
         let bare = link.url.split_once("://").map_or(link.url.as_str(), |(_, rest)| rest);
         let name = link.title.or(link.key).unwrap_or_else(|| bare.trim_end_matches('/').to_owned());
         Self {
@@ -81,7 +81,7 @@ impl LinkPanel {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(crate) async fn of(
+    pub(crate) async fn load(
         visit: &Visit,
         state: &AppState,
         project: Authorized<ProjectId>,
@@ -105,7 +105,7 @@ impl LinkPanel {
             }
             scm::add_states(&visit.ctx, project, &mut found.items, visit.now).await?;
         }
-        let rows = found.items.into_iter().map(Row::of).collect();
+        let rows = found.items.into_iter().map(Row::from_link).collect();
         Ok(Self { rows, hook, may_edit: visit.caller.may_triage(), later })
     }
 

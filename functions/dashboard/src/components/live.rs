@@ -20,7 +20,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// The progress of a run; none of one that is over.
-    pub(crate) fn of(run: &RunItem) -> Option<Self> {
+    pub(crate) fn from_run(run: &RunItem) -> Option<Self> {
         let done = run.repetitions;
         let planned = run.planned_tests.filter(|planned| *planned > 0).map(|planned| planned.max(done));
         (!run.brief.status.is_final()).then_some(Self { done, planned })
@@ -52,8 +52,8 @@ impl HtmlSafe for LiveRun {}
 impl LiveRun {
     /// The panel of a run that goes on; `after` is a place in its feed a
     /// little before now.
-    pub(crate) fn of(run: &RunItem, after: i64, may_cancel: bool) -> Option<Self> {
+    pub(crate) fn new(run: &RunItem, after: i64, may_cancel: bool) -> Option<Self> {
         let shards = run.shard_total.map(|total| (run.shards_finished, total));
-        Some(Self { run: run.brief.id, progress: Progress::of(run)?, shards, may_cancel, after })
+        Some(Self { run: run.brief.id, progress: Progress::from_run(run)?, shards, may_cancel, after })
     }
 }

@@ -39,7 +39,7 @@ impl HtmlSafe for OutcomeBar {}
 
 impl OutcomeBar {
     /// The bar of a run's totals.
-    pub(crate) fn of(totals: &Totals) -> Self {
+    pub(crate) fn from_totals(totals: &Totals) -> Self {
         Self::of_planned(totals, 0)
     }
 

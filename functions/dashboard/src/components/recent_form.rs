@@ -35,7 +35,7 @@ impl HtmlSafe for RecentForm {}
 
 impl RecentForm {
     /// The newest outcomes; all of them are given oldest first.
-    pub(crate) fn of(outcomes: &[Outcome]) -> Self {
+    pub(crate) fn from_outcomes(outcomes: &[Outcome]) -> Self {
         let shown = &outcomes[outcomes.len().saturating_sub(SHOWN)..];
         let first = SHOWN - shown.len();
         let bar = |(at, outcome): (usize, &Outcome)| {

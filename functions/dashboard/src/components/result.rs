@@ -23,7 +23,7 @@ impl HtmlSafe for Mark {}
 
 impl Mark {
     /// The mark of a result.
-    pub(crate) fn of(result: &(impl Toned + ?Sized)) -> Self {
+    pub(crate) fn from_result(result: &(impl Toned + ?Sized)) -> Self {
         Self { class: result.tone().class(), word: result.word(), icons: Asset::Icons.url() }
     }
 }
@@ -45,7 +45,7 @@ impl HtmlSafe for Badge {}
 
 impl Badge {
     /// The badge of a result.
-    pub(crate) fn of(result: &(impl Toned + ?Sized)) -> Self {
+    pub(crate) fn from_result(result: &(impl Toned + ?Sized)) -> Self {
         Self { class: result.tone().class(), word: result.word(), icons: Asset::Icons.url() }
     }
 }

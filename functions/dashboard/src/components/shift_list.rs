@@ -63,7 +63,7 @@ impl ShiftList {
             rows.extend(shifts(&durations).into_iter().map(|shift| {
                 let (at, each) = series[shift.at];
                 let name = each.run.label.clone().unwrap_or_else(|| format!("Run {}", each.run.id));
-                Row::of(shift, *at, of(browser), each.run.clone(), name)
+                Row::new(shift, *at, of(browser), each.run.clone(), name)
             }));
         }
         Self::newest_first(rows, now)
@@ -82,7 +82,7 @@ impl ShiftList {
         let rows = shifts(&numbers).into_iter().map(|shift| {
             let (at, _) = known[shift.at];
             let run = &runs[at];
-            Row::of(shift, at, Some(of.to_owned()), run.brief.clone(), name_of(run))
+            Row::new(shift, at, Some(of.to_owned()), run.brief.clone(), name_of(run))
         });
         Self::newest_first(rows.collect(), now)
     }
@@ -108,7 +108,7 @@ impl ShiftList {
 }
 
 impl Row {
-    fn of(shift: Shift, at: usize, of: Option<String>, run: RunBrief, name: String) -> Self {
+    fn new(shift: Shift, at: usize, of: Option<String>, run: RunBrief, name: String) -> Self {
         let share = shift.share();
         let word = if share > 0.0 { "slower" } else { "faster" };
         // Whole percents: more of it is noise.

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_head_keeps_the_filters_starts_the_list_again_and_says_the_order() {
-        let address = Address::of(&"/projects/3?tab=cases&tag=a&cursor=x".parse().unwrap());
+        let address = Address::from_uri(&"/projects/3?tab=cases&tag=a&cursor=x".parse().unwrap());
         let sorting = Sorting::new(&address, "runs");
         let chosen = sorting.falling("runs", "Runs", "number").to_string();
         assert!(chosen.contains("aria-sort=\"descending\""), "{chosen}");
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_head_for_both_directions_says_the_one_it_has_and_leads_to_the_other() {
-        let address = Address::of(&"/projects/3?branch=main&order=asc&cursor=x".parse().unwrap());
+        let address = Address::from_uri(&"/projects/3?branch=main&order=asc&cursor=x".parse().unwrap());
         let heads = |chosen| {
             Sorting::by("order", &address, chosen).turning("desc", "asc", "Started", "col-time").to_string()
         };

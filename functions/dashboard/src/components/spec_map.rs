@@ -63,15 +63,15 @@ impl SpecMap {
             folders.iter_mut().for_each(|folder| folder.name = folder.name.split_off(root.len()));
         }
         let has_files = folders.iter().any(|folder| !folder.parts.is_empty());
-        Self::of(if has_files { "Folders and their files" } else { "Folders" }, folders)
+        Self::new(if has_files { "Folders and their files" } else { "Folders" }, folders)
     }
 
     /// The map of the files of one folder.
     pub(crate) fn of_files(files: Vec<MapPlace>) -> Self {
-        Self::of("Files", files)
+        Self::new("Files", files)
     }
 
-    fn of(label: &'static str, places: Vec<MapPlace>) -> Self {
+    fn new(label: &'static str, places: Vec<MapPlace>) -> Self {
         let mut tiles = Vec::new();
         draw(places, SHAPES, &mut tiles);
         Self { label, tiles }

@@ -70,7 +70,7 @@ pub(crate) struct Strip {
 impl HtmlSafe for Strip {}
 
 impl Strip {
-    fn of(told: impl ExactSizeIterator<Item = Told>, label: &'static str) -> Self {
+    fn from_outcomes(told: impl ExactSizeIterator<Item = Told>, label: &'static str) -> Self {
         let count = told.len();
         let bar = |(index, Told { tone, href, title, is_here })| Bar {
             x: place(index, count),
@@ -109,7 +109,7 @@ impl Strip {
                 is_here: false,
             }
         });
-        Self::of(told, "Last runs, oldest first")
+        Self::from_outcomes(told, "Last runs, oldest first")
     }
 
     /// Executions of one test, oldest first, on the page of the one `here`.
@@ -130,6 +130,6 @@ impl Strip {
                 is_here,
             }
         });
-        Self::of(told, "Last executions, oldest first")
+        Self::from_outcomes(told, "Last executions, oldest first")
     }
 }

@@ -29,7 +29,7 @@ impl HtmlSafe for Tries<'_> {}
 
 impl<'i> Tries<'i> {
     /// The attempts of an execution.
-    pub(crate) fn of(item: &'i ExecutionItem) -> Self {
+    pub(crate) fn from_item(item: &'i ExecutionItem) -> Self {
         let shown = item.tries.len().min(SHOWN);
         Self { execution: item.id, tries: &item.tries[..shown], more: item.tries.len() - shown }
     }

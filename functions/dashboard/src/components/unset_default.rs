@@ -23,7 +23,10 @@ impl HtmlSafe for UnsetDefault {}
 
 impl UnsetDefault {
     /// Nothing for a project whose default branch is known.
-    pub(crate) async fn of(visit: &Visit, project: Authorized<ProjectId>) -> Result<Option<Self>, ApiError> {
+    pub(crate) async fn load(
+        visit: &Visit,
+        project: Authorized<ProjectId>,
+    ) -> Result<Option<Self>, ApiError> {
         let set = projects::get(&visit.ctx, project).await?.default_branch;
         Ok(set
             .is_none_or(|branch| branch.is_empty())

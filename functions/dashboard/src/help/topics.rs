@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn at(uri: &str) -> &'static str {
-        topic(&Address::of(&uri.parse().unwrap()))
+        topic(&Address::from_uri(&uri.parse().unwrap()))
     }
 
     fn exists(topic: &str) -> bool {

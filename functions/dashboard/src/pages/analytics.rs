@@ -252,7 +252,7 @@ pub(crate) async fn analytics(visit: Visit, Query(asked): Query<Params>) -> Resu
         chosen: (asked.from.is_some() || asked.to.is_some()).then_some((Day(today.0 - days + 1), today)),
         standouts,
         left_out,
-        health: portfolio.into_iter().map(|item| Health::of(item, &visit)).collect(),
+        health: portfolio.into_iter().map(|item| Health::from_item(item, &visit)).collect(),
         months: months_of(&map.buckets),
         days: map.buckets.clone(),
         heat: heat(&map),
@@ -297,7 +297,7 @@ impl Toned for Severity {
 }
 
 impl Health {
-    fn of(item: PortfolioItem, visit: &Visit) -> Self {
+    fn from_item(item: PortfolioItem, visit: &Visit) -> Self {
         let (tendency, latest) = item.standing;
         let tone = Standing(tendency, latest).tone();
         // What stands beside the streak and is about other branches would contradict it.

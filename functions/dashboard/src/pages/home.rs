@@ -105,7 +105,9 @@ pub(crate) async fn home(visit: Visit) -> Result<Response, ApiError> {
     let further = async {
         match overview.next.clone() {
             None => Ok(Further::default()),
-            next => projects::standings(&visit.ctx, visit.scope(), next, FURTHER).await.map(Further::of),
+            next => projects::standings(&visit.ctx, visit.scope(), next, FURTHER)
+                .await
+                .map(Further::from_standings),
         }
     };
     let (every_lane, all) = (LaneQuery::default(), RunQuery::default());

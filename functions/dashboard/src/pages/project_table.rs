@@ -49,7 +49,7 @@ impl Row {
             reference: overview.reference,
             description: None,
             tags: overview.tags,
-            latest: latest.map(Latest::of),
+            latest: latest.map(Latest::from_run),
             streak: overview.streak,
             open_clusters: overview.open_clusters,
             flaky_tests: 0,
@@ -80,7 +80,7 @@ impl Row {
             flaky_tests,
             last_run_at,
             strip: Strip::of_runs(&of_its_branch(&oldest_first, latest.as_ref()), now),
-            latest: latest.map(Latest::of),
+            latest: latest.map(Latest::from_run),
             totals: Some((
                 RunCounts { total_runs: project.total_runs, kept_runs: project.kept_runs },
                 project.total_test_cases,
@@ -132,7 +132,7 @@ pub(crate) struct Further {
 const NAMED: usize = 5;
 
 impl Further {
-    pub(crate) fn of<K>(standings: Slice<ProjectStanding, K>) -> Self {
+    pub(crate) fn from_standings<K>(standings: Slice<ProjectStanding, K>) -> Self {
         let mut further = Self { goes_on: standings.next.is_some(), ..Self::default() };
         for each in standings.items {
             further.judged += usize::from(each.standing != Tendency::Unknown);
@@ -155,8 +155,8 @@ impl Further {
 }
 
 impl Latest {
-    fn of(run: RunBrief) -> Self {
-        Self { bar: OutcomeBar::of(&run.totals), run }
+    fn from_run(run: RunBrief) -> Self {
+        Self { bar: OutcomeBar::from_totals(&run.totals), run }
     }
 }
 

@@ -162,7 +162,7 @@ pub(crate) async fn test_case(
     let id = resolve::kept_test(&visit.ctx, project, id).await?;
     let cursors = CursorScope::new(RouteId::TestCasePage, &asked)?;
     let (lane, limit) = (asked.lane(), asked.page.limit as usize);
-    let charted = HistoryQuery { browser: asked.browser.clone(), ..HistoryQuery::of(&lane) };
+    let charted = HistoryQuery { browser: asked.browser.clone(), ..HistoryQuery::from_lane(&lane) };
     let query = HistoryQuery {
         statuses: asked.statuses.clone(),
         after: cursors.decode(asked.page.cursor.as_deref())?,
@@ -186,7 +186,7 @@ pub(crate) async fn test_case(
         Box::pin(of_store),
         visit.places(project),
         MarkerList::since(&visit, project, since, asked.environment.as_deref()),
-        LinkPanel::of(&visit, &state, project, hook),
+        LinkPanel::load(&visit, &state, project, hook),
     )?;
     let mut charted = past.newest;
     charted.reverse();
@@ -216,7 +216,7 @@ pub(crate) async fn test_case(
         markers,
         quarantine,
         course: (!flaky.course.is_empty()).then(|| course(&flaky.course)),
-        flaky: flaky.now.map(|test| (test.clone(), ChanceRange::of(&test))),
+        flaky: flaky.now.map(|test| (test.clone(), ChanceRange::from_test(&test))),
         links,
         pager: Pager::new(&visit.address, history.next_cursor.as_ref()),
         history: history.items,

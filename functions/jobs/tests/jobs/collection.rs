@@ -252,7 +252,7 @@ async fn what_a_crash_left_is_swept_a_day_later() {
         let lost = [published.key.as_str(), &pack(left.id), &page];
         for hours in [23, 1, 1, 1, 1] {
             time.advance_ms(hours * HOUR_MS);
-            run_due(&state, Budget::of(Duration::from_secs(20))).await.unwrap();
+            run_due(&state, Budget::new(Duration::from_secs(20))).await.unwrap();
             if hours == 23 {
                 for key in lost {
                     assert!(is_there(store, key).await, "{key} went too soon");
@@ -312,7 +312,7 @@ async fn a_deletion_leaves_what_an_upload_brought_again() {
         publish(store, project, "comes and is left", now).await;
         let kept = publish(store, project, "comes and stays", now).await;
         link(store, project, kept.id).await.unwrap();
-        run_due(&state, Budget::of(Duration::from_secs(20))).await.unwrap();
+        run_due(&state, Budget::new(Duration::from_secs(20))).await.unwrap();
 
         let receipt = deletions::get(&mut store.db().read().await.unwrap(), id).await.unwrap().unwrap();
         assert_eq!(receipt.state, DeletionState::Complete, "{receipt:?}");

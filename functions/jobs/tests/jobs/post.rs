@@ -68,7 +68,7 @@ fn notice(user: UserId) -> NoticeMail {
 }
 
 async fn run(state: &AppState) {
-    run_due(state, Budget::of(Duration::from_secs(20))).await.expect("done");
+    run_due(state, Budget::new(Duration::from_secs(20))).await.expect("done");
 }
 
 /// State, attempts, payload and error of the mail's job.

@@ -116,7 +116,7 @@ async fn release(store: &Store, blob: BlobId, now: Timestamp) {
 }
 
 async fn content(store: &Store, blob: BlobId) -> Content {
-    Content::of(&mut store.db().read().await.expect("a connection"), PROJECT, blob).await.expect("content")
+    Content::load(&mut store.db().read().await.expect("a connection"), PROJECT, blob).await.expect("content")
 }
 
 /// It is read whole and in parts as it was sent.

@@ -17,7 +17,7 @@ async fn until(state: &AppState, time: &Time, pool: &Connections<Postgres>, cond
     let question = format!("SELECT 1 FROM pg_stat_user_tables WHERE relname = 'grown' AND ({condition})");
     for _ in 0..100 {
         time.advance_ms(30_000);
-        let done = run_due(state, Budget::of(Duration::from_secs(10))).await.expect("the queue answers");
+        let done = run_due(state, Budget::new(Duration::from_secs(10))).await.expect("the queue answers");
         assert_eq!(done.failed, 0);
         let found = sqlx::query(sqlx::AssertSqlSafe(question.clone()))
             .fetch_optional(&mut *pool.get().await.expect("PostgreSQL answers"))
@@ -45,7 +45,8 @@ async fn the_planner_is_told_of_what_was_written_and_gone_rows_make_room() {
         let time = Time::new();
         let state = state(database, &time, &[]).await;
         let Db::Postgres(pool) = state.store().db() else {
-            let done = run_due(&state, Budget::of(Duration::from_secs(10))).await.expect("the queue answers");
+            let done =
+                run_due(&state, Budget::new(Duration::from_secs(10))).await.expect("the queue answers");
             assert_eq!(done.failed, 0);
             return;
         };

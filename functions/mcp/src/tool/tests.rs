@@ -20,7 +20,7 @@ const PLAIN: Tool = Tool {
 static PANICS: Tool = Tool { call: |_| panic!("SELECT secret"), ..PLAIN };
 static FAILS: Tool = Tool { call: |_| Box::pin(async { Err(ToolError::fault("SELECT secret")) }), ..PLAIN };
 static FOR_USERS: Tool =
-    Tool { roles: Roles::of(&[Role::User]), parameters: &[Parameter::id("runId", "list_runs")], ..PLAIN };
+    Tool { roles: Roles::new(&[Role::User]), parameters: &[Parameter::id("runId", "list_runs")], ..PLAIN };
 static WRITES: Tool = Tool {
     hints: Hints { read_only: false, destructive: false, idempotent: true, open_world: false },
     ..PLAIN

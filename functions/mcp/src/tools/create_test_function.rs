@@ -63,7 +63,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::objects("paramSources", MAX_SOURCES, &SOURCE),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(create(asked)),
 };
 

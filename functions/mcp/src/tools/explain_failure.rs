@@ -41,7 +41,7 @@ pub(super) static TOOL: Tool = Tool {
         optional: &[("ariaExcerpt", "aria"), ("network", "network"), ("console", "console")],
         chronological: &["console", "network"],
     },
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(explain(asked)),
 };
 

@@ -32,7 +32,7 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"])],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -84,7 +84,7 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let locator_healing = heal(context, access, tests).await;
     answer(&Output {
         note: found.item.brief.note.clone(),
-        diagnosis: found.item.brief.diagnosis.clone().map(Brief::of),
+        diagnosis: found.item.brief.diagnosis.clone().map(Brief::from_brief),
         cluster: found.item.into(),
         base_commit: found.base_commit,
         project: Project { project_id: found.project.id, name: found.project.name },

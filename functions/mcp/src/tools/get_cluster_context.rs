@@ -32,7 +32,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::count("maxChars", 2_000, 100_000, 24_000),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -106,7 +106,7 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
         text: packed.text,
         sections: packed.sections,
         token_estimate: packed.token_estimate,
-        diagnosis: item.brief.diagnosis.map(Brief::of),
+        diagnosis: item.brief.diagnosis.map(Brief::from_brief),
         coverage,
         url: item.url,
     })

@@ -40,7 +40,7 @@ struct Output {
 
 /// Shapes have single types, and the diagnosis may be null: it is left out of the shape, which is open.
 fn shape() -> Value {
-    let mut shape = outputs::of::<Output>();
+    let mut shape = outputs::schema::<Output>();
     if let Some(fields) = shape["properties"].as_object_mut() {
         fields.remove("diagnosis");
     }
@@ -57,7 +57,7 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let is_missing = found.is_none();
     let output = Output {
         cluster_id: cluster.item.brief.id,
-        diagnosis: found.map(Whole::of),
+        diagnosis: found.map(Whole::from_diagnosis),
         base_commit: cluster.base_commit,
         next: ["get_fix_plan", "get_cluster_context"]
             .map(|tool| format!("{tool} clusterId={}", cluster.item.brief.id)),

@@ -24,7 +24,7 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::id("clusterId", "list_clusters or get_failure_groups").also(&["id"])],
     sections: Sections { optional: &[], chronological: &[] },
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(plan(asked)),
 };
 
@@ -113,7 +113,7 @@ impl Output {
                 occurrences: plan.cluster.occurrences,
                 fix_verification: plan.cluster.fix_verification,
             },
-            diagnosis: plan.diagnosis.map(Planned::of),
+            diagnosis: plan.diagnosis.map(Planned::from_diagnosis),
             edits: plan
                 .edits
                 .into_iter()

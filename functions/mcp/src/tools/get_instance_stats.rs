@@ -16,11 +16,11 @@ pub(super) static TOOL: Tool = Tool {
     title: "Instance statistics",
     description: "How many projects, runs, test cases and executions this installation holds. Administrators only.",
     group: Group::Projects,
-    roles: Roles::of(&[Role::Administrator]),
+    roles: Roles::new(&[Role::Administrator]),
     hints: Hints::READ,
     parameters: &[],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 

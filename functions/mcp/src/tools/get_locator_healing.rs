@@ -29,7 +29,7 @@ pub(super) static TOOL: Tool = Tool {
         optional: &[("fromAriaSnapshot", "fromAriaSnapshot"), ("fromElementMatch", "fromElementMatch")],
         chronological: &[],
     },
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(heal(asked)),
 };
 
@@ -85,11 +85,11 @@ async fn heal(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     if found.source == HealingSource::None {
         return answer(&Nothing { execution_id: execution_id.get(), source: found.source });
     }
-    answer(&Output::of(execution_id, found))
+    answer(&Output::new(execution_id, found))
 }
 
 impl Output {
-    fn of(id: ExecutionId, found: LocatorHealing) -> Self {
+    fn new(id: ExecutionId, found: LocatorHealing) -> Self {
         let failing_locator = found.failing_text().map(str::to_owned);
         Self {
             execution_id: id.get(),

@@ -34,7 +34,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::branch(),
     ],
     sections: Sections { optional: &[], chronological: &["items"] },
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(trend(asked)),
 };
 

@@ -28,7 +28,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -60,7 +60,7 @@ struct Repository {
 
 impl Repository {
     /// What an address such as `https://github.com/acme/shop.git` names.
-    fn of(url: &str, provider: Option<String>) -> Self {
+    fn from_url(url: &str, provider: Option<String>) -> Self {
         let path = url.split_once("://").map_or(url, |(_, rest)| rest);
         let path = path.split_once('/').map_or(path, |(_, path)| path);
         Self { provider, name: path.trim_end_matches('/').trim_end_matches(".git").to_owned() }
@@ -86,7 +86,7 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
         repository: project
             .repository_url
             .as_deref()
-            .map(|url| Repository::of(url, project.repository_provider)),
+            .map(|url| Repository::from_url(url, project.repository_provider)),
         has_source_control: scm::has_repository(&context.query, access).await?,
         tags: project.tags.into_iter().map(|tag| tag.text).collect(),
         url: project.url,

@@ -34,7 +34,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::unadvertised_count("offset", 0, 10_000),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(list(asked)),
 };
 

@@ -31,7 +31,7 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::id("runId", "list_runs or list_recent_activity").also(&["id"])],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 

@@ -30,7 +30,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -105,7 +105,7 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     answer(&Output {
         test_case_id: item.id,
         id: item.id,
-        stats: Stats::of(&item),
+        stats: Stats::from_item(&item),
         title: item.title,
         file_path: item.file_path,
         describe_path: item.suite_path,
@@ -113,7 +113,7 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
         tags: item.tags,
         owner: item.owner,
         priority: item.priority,
-        clusters: detail.clusters.into_iter().map(|cluster| Cluster::of(cluster.brief)).collect(),
+        clusters: detail.clusters.into_iter().map(|cluster| Cluster::from_brief(cluster.brief)).collect(),
         recent_executions: Page { items, next_cursor },
         url: context.query.links.test_case(item.id),
     })
@@ -130,7 +130,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn of(brief: ClusterBrief) -> Self {
+    fn from_brief(brief: ClusterBrief) -> Self {
         Self {
             cluster_id: brief.id,
             error_type: brief.error_type,
@@ -141,7 +141,7 @@ impl Cluster {
 }
 
 impl Stats {
-    fn of(item: &TestCaseItem) -> Self {
+    fn from_item(item: &TestCaseItem) -> Self {
         Self {
             total_runs: item.total_runs,
             passed: item.passed,

@@ -43,7 +43,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::count("maxChars", 2_000, 100_000, 24_000),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 

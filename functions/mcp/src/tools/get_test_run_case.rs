@@ -53,7 +53,7 @@ pub(super) static TOOL: Tool = Tool {
         ],
         chronological: &["steps", "console", "network"],
     },
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(get(asked)),
 };
 
@@ -149,11 +149,11 @@ async fn get(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
         let wanted = WantedAttempt { retry: Some(failed.retry), repetition: Some(failed.repetition) };
         detail = read(wanted).await?;
     }
-    answer(&Output::of(detail))
+    answer(&Output::from_detail(detail))
 }
 
 impl Output {
-    fn of(detail: ExecutionDetail) -> Self {
+    fn from_detail(detail: ExecutionDetail) -> Self {
         let item = detail.item;
         let error = detail.error_plain.or_else(|| item.error.clone());
         let mut evidence = match detail.evidence {

@@ -28,7 +28,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::count("buckets", 5, 50, 20),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(trend(asked)),
 };
 

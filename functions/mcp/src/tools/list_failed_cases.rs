@@ -40,7 +40,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::cursor(),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(list(asked)),
 };
 
@@ -98,7 +98,7 @@ async fn of_project(asked: &ToolCall<'_>, project: ProjectId) -> Result<Answer, 
     let found = executions::failing(&asked.context.query, access, before, asked.page_size()).await?;
     let causes = causes(asked, access, found.items.iter().map(|(execution, _)| execution)).await?;
     let (items, next_cursor) =
-        asked.split(found.map(|(execution, run)| Row::of(execution, &run, &causes)))?;
+        asked.split(found.map(|(execution, run)| Row::new(execution, &run, &causes)))?;
     answer(&Output { run: None, items, next_cursor })
 }
 
@@ -124,7 +124,7 @@ async fn of_run(asked: &ToolCall<'_>, run: RunId, project: Option<ProjectId>) ->
     let causes = causes(asked, access, found.items.iter()).await?;
     let run_errors = runs::errors(&context.query, access, run).await?;
     let (items, next_cursor) =
-        asked.split(found.map(|execution| Row::of(execution, &shown.brief, &causes)))?;
+        asked.split(found.map(|execution| Row::new(execution, &shown.brief, &causes)))?;
     let state = RunState {
         status: shown.brief.status,
         status_reason: shown.brief.status_reason,
@@ -151,7 +151,7 @@ fn headline(error: &str) -> Option<String> {
 }
 
 impl Row {
-    fn of(execution: ExecutionItem, run: &RunBrief, causes: &HashMap<i64, String>) -> Self {
+    fn new(execution: ExecutionItem, run: &RunBrief, causes: &HashMap<i64, String>) -> Self {
         // The first line of an error often says no more than that time was up.
         let cause = execution.cluster_id.and_then(|cluster| causes.get(&cluster));
         Self {

@@ -36,7 +36,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::commit("baseCommit"),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(run(asked)),
 };
 
@@ -86,11 +86,11 @@ async fn run(asked: ToolCall<'_>) -> Result<Answer, ToolError> {
     let found =
         diagnoses::wait_until_done(&context.query, project, requested.id, context.identity(), PATIENCE)
             .await?;
-    answer(&Output::of(input.cluster_id, found))
+    answer(&Output::from_diagnosis(input.cluster_id, found))
 }
 
 impl Output {
-    fn of(asked: ClusterId, found: Diagnosis) -> Self {
+    fn from_diagnosis(asked: ClusterId, found: Diagnosis) -> Self {
         Self {
             cluster_id: found.cluster_id.unwrap_or(asked.get()),
             diagnosis_id: found.id,
@@ -99,7 +99,7 @@ impl Output {
             confidence: found.confidence,
             summary: found.summary,
             root_cause: found.root_cause,
-            suggested_fix: found.suggested_fix.map(Fix::of),
+            suggested_fix: found.suggested_fix.map(Fix::from_fix),
             error: found.error,
             retry_after_seconds: (found.status == "running").then_some(CALL_AGAIN_SECONDS),
         }

@@ -27,7 +27,7 @@ pub(super) static TOOL: Tool = Tool {
     hints: Hints::READ,
     parameters: &[Parameter::query().required()],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(find(asked)),
 };
 

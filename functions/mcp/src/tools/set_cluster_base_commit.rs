@@ -25,7 +25,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::commit("commit").also(&["sha", "baseCommit"]).required().keeping_blank(),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(set(asked)),
 };
 

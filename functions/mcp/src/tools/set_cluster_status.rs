@@ -27,7 +27,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::note().also(&["triageNote"]),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(set(asked)),
 };
 

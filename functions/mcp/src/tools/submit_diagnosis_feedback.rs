@@ -33,7 +33,7 @@ pub(super) static TOOL: Tool = Tool {
         Parameter::note(),
     ],
     sections: Sections::NONE,
-    result: outputs::of::<Output>,
+    result: outputs::schema::<Output>,
     call: |asked| Box::pin(rate(asked)),
 };
 

@@ -127,7 +127,7 @@ pub(crate) async fn commit_uploads(
         match read {
             Err(message) => invalid(message),
             Ok(_) => match done.next() {
-                Some(done) => CommittedView::of(hash, done),
+                Some(done) => CommittedView::new(hash, done),
                 None => invalid("The file was not looked at.".to_owned()),
             },
         }
@@ -136,7 +136,7 @@ pub(crate) async fn commit_uploads(
 }
 
 impl CommittedView {
-    fn of(sha256: Option<String>, done: CommittedItem) -> Self {
+    fn new(sha256: Option<String>, done: CommittedItem) -> Self {
         Self {
             sha256,
             status: done.status.as_str(),

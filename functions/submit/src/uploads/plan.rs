@@ -129,7 +129,7 @@ pub(crate) async fn plan_uploads(
     let mut expires_at = None::<Timestamp>;
     let mut views = Vec::with_capacity(files.len());
     for (file, read) in files.iter().zip(&read) {
-        let mut view = PlannedView::of(file, read.as_ref().err().cloned());
+        let mut view = PlannedView::from_file(file, read.as_ref().err().cloned());
         if let Some(upload) = read.is_ok().then(|| planned.next()).flatten() {
             match upload {
                 PlannedUpload::Have => view.status = "have",
@@ -138,7 +138,7 @@ pub(crate) async fn plan_uploads(
                     let until = issued.usable_until;
                     expires_at = Some(expires_at.map_or(until, |first| first.min(until)));
                     view.status = "missing";
-                    view.upload = Some(UploadView::of(issued));
+                    view.upload = Some(UploadView::from_ticket(issued));
                 }
             }
         }
@@ -174,7 +174,7 @@ fn size(fields: &Fields) -> Option<u64> {
 }
 
 impl PlannedView {
-    fn of(file: &Value, message: Option<String>) -> Self {
+    fn from_file(file: &Value, message: Option<String>) -> Self {
         let word = |name: &str| file.get(name).and_then(Value::as_str).map(str::to_owned);
         Self {
             sha256: word("sha256").map(|hash| hash.trim().to_ascii_lowercase()),
@@ -188,7 +188,7 @@ impl PlannedView {
 }
 
 impl UploadView {
-    fn of(IssuedTicket { ticket, direct_url, .. }: IssuedTicket) -> Self {
+    fn from_ticket(IssuedTicket { ticket, direct_url, .. }: IssuedTicket) -> Self {
         let direct = direct_url.is_some();
         let url = direct_url.unwrap_or_else(|| format!("/api/uploads/{ticket}"));
         Self { ticket, method: "PUT", url, headers: Fields::new(), direct }

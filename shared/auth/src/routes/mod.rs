@@ -112,22 +112,22 @@ pub enum Access {
     System,
 }
 
-/// A list of roles that is not empty. The field is private and [`Roles::of`]
+/// A list of roles that is not empty. The field is private and [`Roles::new`]
 /// refuses an empty list while compiling, so no route can forget its roles.
 #[derive(Debug, Clone, Copy)]
 pub struct Roles(&'static [Role]);
 
 impl Roles {
     /// Administrators, reporters and users.
-    pub const ALL: Self = Self::of(&[Role::Administrator, Role::Reporter, Role::User]);
+    pub const ALL: Self = Self::new(&[Role::Administrator, Role::Reporter, Role::User]);
     /// Administrators.
-    pub const ADMINISTRATOR: Self = Self::of(&[Role::Administrator]);
+    pub const ADMINISTRATOR: Self = Self::new(&[Role::Administrator]);
     /// Those who send results and triage.
-    pub const REPORTING: Self = Self::of(&[Role::Administrator, Role::Reporter]);
+    pub const REPORTING: Self = Self::new(&[Role::Administrator, Role::Reporter]);
 
     /// A list of roles; an empty one does not compile in a constant.
     #[must_use]
-    pub const fn of(roles: &'static [Role]) -> Self {
+    pub const fn new(roles: &'static [Role]) -> Self {
         assert!(!roles.is_empty(), "a route must list at least one role");
         Self(roles)
     }
@@ -332,7 +332,7 @@ impl Row {
 
     const fn or_run_token(mut self) -> Self {
         self.access = Access::RolesOrRunToken(Roles::ALL);
-        self.of(Entity::Run)
+        self.entity(Entity::Run)
     }
 
     const fn body_token_or_reporting(mut self) -> Self {
@@ -347,7 +347,7 @@ impl Row {
 
     const fn run_token(mut self) -> Self {
         self.access = Access::RunToken;
-        self.of(Entity::Run)
+        self.entity(Entity::Run)
     }
 
     const fn grant(mut self) -> Self {
@@ -365,7 +365,7 @@ impl Row {
         self
     }
 
-    const fn of(self, entity: Entity) -> Self {
+    const fn entity(self, entity: Entity) -> Self {
         self.project(ProjectSource::FromEntity(entity))
     }
 

@@ -208,13 +208,13 @@ routes! {
     /// What a commit of a project's repository changed.
     CommitDiff => get("/api/projects/{id}/commits/{sha}/diff").in_project();
     /// Commits before a failure cluster, and which of them may have caused it.
-    ClusterCommits => get("/api/failure-clusters/{id}/commits").of(Entity::Cluster);
+    ClusterCommits => get("/api/failure-clusters/{id}/commits").entity(Entity::Cluster);
     /// Branches of a failure cluster with their open requests.
-    ClusterBranches => get("/api/failure-clusters/{id}/branches").of(Entity::Cluster);
+    ClusterBranches => get("/api/failure-clusters/{id}/branches").entity(Entity::Cluster);
     /// Which commit turned a test of a run red, as far as it is known.
-    RunCulprit => get("/api/test-runs/{id}/culprit").of(Entity::Run);
+    RunCulprit => get("/api/test-runs/{id}/culprit").entity(Entity::Run);
     /// Searches the commit that turned a test of a run red.
-    FindCulprit => post("/api/test-runs/{id}/culprit").reporting().of(Entity::Run);
+    FindCulprit => post("/api/test-runs/{id}/culprit").reporting().entity(Entity::Run);
     /// Tests whether a project's repository can be read.
     TestRepository => post("/api/projects/{id}/repository/test").administrator().in_project().changes_nothing();
     /// Whether the runs of a project comment on requests and set statuses.
@@ -224,9 +224,9 @@ routes! {
     /// What became of comments and statuses of a project.
     FeedbackLog => get("/api/projects/{id}/repository/feedback/log").administrator().in_project();
     /// What a run says at its code host.
-    RunFeedback => get("/api/test-runs/{id}/feedback").of(Entity::Run);
+    RunFeedback => get("/api/test-runs/{id}/feedback").entity(Entity::Run);
     /// Posts comment and status of a run again.
-    PostRunFeedback => post("/api/test-runs/{id}/feedback").reporting().of(Entity::Run);
+    PostRunFeedback => post("/api/test-runs/{id}/feedback").reporting().entity(Entity::Run);
     /// The newest run that matches.
     ProjectLatestRun => get("/api/projects/{id}/latest-run").in_project();
     /// The test catalogue of a project.
@@ -284,59 +284,59 @@ routes! {
     /// Active and recently finished runs.
     RecentRuns => get("/api/test-runs/recent").listed();
     /// One run.
-    GetRun => get("/api/test-runs/{id}").of(Entity::Run);
+    GetRun => get("/api/test-runs/{id}").entity(Entity::Run);
     /// Deletes several runs.
     BulkDeleteRuns => post("/api/test-runs/bulk-delete").administrator().listed();
     /// Deletes a run.
-    DeleteRun => delete("/api/test-runs/{id}").administrator().of(Entity::Run);
+    DeleteRun => delete("/api/test-runs/{id}").administrator().entity(Entity::Run);
     /// Ends a run by hand.
-    CancelRun => post("/api/test-runs/{id}/cancel").reporting().of(Entity::Run);
+    CancelRun => post("/api/test-runs/{id}/cancel").reporting().entity(Entity::Run);
     /// Changes a run.
-    EditRun => patch("/api/test-runs/{id}").reporting().of(Entity::Run);
+    EditRun => patch("/api/test-runs/{id}").reporting().entity(Entity::Run);
     /// Changes a run, as `PATCH` does.
-    PutRun => put("/api/test-runs/{id}").reporting().of(Entity::Run);
+    PutRun => put("/api/test-runs/{id}").reporting().entity(Entity::Run);
     /// Keeps a run.
-    PinRun => put("/api/test-runs/{id}/pin").reporting().of(Entity::Run);
+    PinRun => put("/api/test-runs/{id}/pin").reporting().entity(Entity::Run);
     /// Leaves a run to retention again.
-    UnpinRun => delete("/api/test-runs/{id}/pin").reporting().of(Entity::Run);
+    UnpinRun => delete("/api/test-runs/{id}/pin").reporting().entity(Entity::Run);
     /// What is remarkable about a run.
-    RunInsights => get("/api/test-runs/{id}/insights").of(Entity::Run);
+    RunInsights => get("/api/test-runs/{id}/insights").entity(Entity::Run);
     /// A run beside another one.
-    CompareRun => get("/api/test-runs/{id}/compare").of(Entity::Run);
+    CompareRun => get("/api/test-runs/{id}/compare").entity(Entity::Run);
     /// What changed since a run was green.
-    RegressionContext => get("/api/test-runs/{id}/regression-context").of(Entity::Run);
+    RegressionContext => get("/api/test-runs/{id}/regression-context").entity(Entity::Run);
     /// Judges a run.
-    GateRun => post("/api/test-runs/{id}/gate").ingest().of(Entity::Run);
+    GateRun => post("/api/test-runs/{id}/gate").ingest().entity(Entity::Run);
     /// What was said about a run.
-    GateResults => get("/api/test-runs/{id}/gate-results").of(Entity::Run);
+    GateResults => get("/api/test-runs/{id}/gate-results").entity(Entity::Run);
     /// Policies by which the runs of a project are judged.
     ListGatePolicies => get("/api/projects/{id}/gate-policies").in_project();
     /// Stores a policy.
     CreateGatePolicy => post("/api/projects/{id}/gate-policies").administrator().in_project();
     /// Changes a policy.
-    EditGatePolicy => patch("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
+    EditGatePolicy => patch("/api/gate-policies/{id}").administrator().entity(Entity::GatePolicy);
     /// Changes a policy, as `PATCH` does.
-    PutGatePolicy => put("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
+    PutGatePolicy => put("/api/gate-policies/{id}").administrator().entity(Entity::GatePolicy);
     /// Removes a policy.
-    DeleteGatePolicy => delete("/api/gate-policies/{id}").administrator().of(Entity::GatePolicy);
+    DeleteGatePolicy => delete("/api/gate-policies/{id}").administrator().entity(Entity::GatePolicy);
     /// The tests of a run as a file.
-    ExportRun => get("/api/test-runs/{id}/export").of(Entity::Run);
+    ExportRun => get("/api/test-runs/{id}/export").entity(Entity::Run);
     /// Has a file made that is larger than an answer.
     CreateExport => post("/api/exports").reporting().listed();
     /// A file that was asked for.
-    GetExport => get("/api/exports/{id}").of(Entity::Export);
+    GetExport => get("/api/exports/{id}").entity(Entity::Export);
     /// The files of a run.
-    RunSpecs => get("/api/test-runs/{id}/specs").of(Entity::Run);
+    RunSpecs => get("/api/test-runs/{id}/specs").entity(Entity::Run);
     /// What the tests of a run called.
-    RunNetwork => get("/api/test-runs/{id}/network-requests").of(Entity::Run);
+    RunNetwork => get("/api/test-runs/{id}/network-requests").entity(Entity::Run);
     /// What ran when.
-    RunTimeline => get("/api/test-runs/{id}/timeline").of(Entity::Run);
+    RunTimeline => get("/api/test-runs/{id}/timeline").entity(Entity::Run);
     /// What is to run again.
-    RunRerun => get("/api/test-runs/{id}/rerun").of(Entity::Run);
+    RunRerun => get("/api/test-runs/{id}/rerun").entity(Entity::Run);
     /// Executions of a run.
-    RunExecutions => get("/api/test-runs/{id}/executions").of(Entity::Run);
+    RunExecutions => get("/api/test-runs/{id}/executions").entity(Entity::Run);
     /// A run in the light form for scripts.
-    RunSummary => get("/api/test-runs/{id}/summary").of(Entity::Run);
+    RunSummary => get("/api/test-runs/{id}/summary").entity(Entity::Run);
     /// Failure clusters of a project.
     ProjectClusters => get("/api/projects/{id}/failure-clusters").in_project();
     /// Failure clusters.
@@ -344,115 +344,115 @@ routes! {
     /// Changes several failure clusters.
     BulkClusters => post("/api/failure-clusters/bulk").reporting().listed();
     /// One failure cluster.
-    GetCluster => get("/api/failure-clusters/{id}").of(Entity::Cluster);
+    GetCluster => get("/api/failure-clusters/{id}").entity(Entity::Cluster);
     /// Changes a failure cluster.
-    EditCluster => patch("/api/failure-clusters/{id}").reporting().of(Entity::Cluster);
+    EditCluster => patch("/api/failure-clusters/{id}").reporting().entity(Entity::Cluster);
     /// Changes a failure cluster, as `PATCH` does.
-    PutCluster => put("/api/failure-clusters/{id}").reporting().of(Entity::Cluster);
+    PutCluster => put("/api/failure-clusters/{id}").reporting().entity(Entity::Cluster);
     /// Executions that count for a failure cluster.
-    ClusterOccurrences => get("/api/failure-clusters/{id}/occurrences").of(Entity::Cluster);
+    ClusterOccurrences => get("/api/failure-clusters/{id}/occurrences").entity(Entity::Cluster);
     /// Tests that failed for a failure cluster.
-    ClusterTestCases => get("/api/failure-clusters/{id}/test-cases").of(Entity::Cluster);
+    ClusterTestCases => get("/api/failure-clusters/{id}/test-cases").entity(Entity::Cluster);
     /// What people say of a failure cluster.
-    SetClusterStatus => patch("/api/failure-clusters/{id}/status").reporting().of(Entity::Cluster);
+    SetClusterStatus => patch("/api/failure-clusters/{id}/status").reporting().entity(Entity::Cluster);
     /// The commit that changes are compared with.
-    SetClusterBaseCommit => patch("/api/failure-clusters/{id}/base-commit").reporting().of(Entity::Cluster);
+    SetClusterBaseCommit => patch("/api/failure-clusters/{id}/base-commit").reporting().entity(Entity::Cluster);
     /// What to do about a cluster.
-    FixPlan => get("/api/failure-clusters/{id}/fix-plan").of(Entity::Cluster);
+    FixPlan => get("/api/failure-clusters/{id}/fix-plan").entity(Entity::Cluster);
     /// Requests a diagnosis of a failure cluster.
-    DiagnoseCluster => post("/api/failure-clusters/{id}/diagnose").reporting().of(Entity::Cluster);
+    DiagnoseCluster => post("/api/failure-clusters/{id}/diagnose").reporting().entity(Entity::Cluster);
     /// The newest diagnosis of a failure cluster.
-    ClusterDiagnosis => get("/api/failure-clusters/{id}/diagnosis").of(Entity::Cluster);
+    ClusterDiagnosis => get("/api/failure-clusters/{id}/diagnosis").entity(Entity::Cluster);
     /// All versions of a failure cluster's diagnosis.
-    ClusterDiagnoses => get("/api/failure-clusters/{id}/diagnoses").of(Entity::Cluster);
+    ClusterDiagnoses => get("/api/failure-clusters/{id}/diagnoses").entity(Entity::Cluster);
     /// The evidence of a failure cluster as one text.
-    ClusterContext => get("/api/failure-clusters/{id}/context").of(Entity::Cluster);
+    ClusterContext => get("/api/failure-clusters/{id}/context").entity(Entity::Cluster);
     /// Rates a diagnosis.
-    DiagnosisFeedback => patch("/api/failure-diagnoses/{id}/feedback").reporting().of(Entity::Diagnosis);
+    DiagnosisFeedback => patch("/api/failure-diagnoses/{id}/feedback").reporting().entity(Entity::Diagnosis);
     /// Cancels a diagnosis that runs.
-    CancelDiagnosis => post("/api/failure-diagnoses/{id}/cancel").reporting().of(Entity::Diagnosis);
+    CancelDiagnosis => post("/api/failure-diagnoses/{id}/cancel").reporting().entity(Entity::Diagnosis);
     /// Makes a failure cluster part of another one.
-    MergeCluster => post("/api/failure-clusters/{id}/merge").reporting().of(Entity::Cluster);
+    MergeCluster => post("/api/failure-clusters/{id}/merge").reporting().entity(Entity::Cluster);
     /// Takes tests out of a failure cluster.
-    ExtractCases => post("/api/failure-clusters/{id}/extract-cases").reporting().of(Entity::Cluster);
+    ExtractCases => post("/api/failure-clusters/{id}/extract-cases").reporting().entity(Entity::Cluster);
     /// Clusters that may be one.
     MergeSuggestions => get("/api/projects/{id}/cluster-merge-suggestions").in_project();
     /// Makes suggested clusters one.
-    ApproveSuggestion => post("/api/cluster-merge-suggestions/{id}/approve").reporting().of(Entity::ClusterSuggestion);
+    ApproveSuggestion => post("/api/cluster-merge-suggestions/{id}/approve").reporting().entity(Entity::ClusterSuggestion);
     /// Keeps suggested clusters apart.
-    RejectSuggestion => post("/api/cluster-merge-suggestions/{id}/reject").reporting().of(Entity::ClusterSuggestion);
+    RejectSuggestion => post("/api/cluster-merge-suggestions/{id}/reject").reporting().entity(Entity::ClusterSuggestion);
     /// Failures of a run by cause.
-    FailureGroups => get("/api/test-runs/{id}/failure-groups").of(Entity::Run);
+    FailureGroups => get("/api/test-runs/{id}/failure-groups").entity(Entity::Run);
 
     /// Reports of a run.
-    RunReports => get("/api/test-runs/{id}/reports").of(Entity::Run);
+    RunReports => get("/api/test-runs/{id}/reports").entity(Entity::Run);
 
     /// One test case.
-    GetTestCase => get("/api/test-cases/{id}").of(Entity::TestCase);
+    GetTestCase => get("/api/test-cases/{id}").entity(Entity::TestCase);
     /// Executions of a test case.
-    TestCaseHistory => get("/api/test-cases/{id}/history").of(Entity::TestCase);
+    TestCaseHistory => get("/api/test-cases/{id}/history").entity(Entity::TestCase);
     /// A test case's outcomes over time.
-    TestCaseStability => get("/api/test-cases/{id}/stability-trend").of(Entity::TestCase);
+    TestCaseStability => get("/api/test-cases/{id}/stability-trend").entity(Entity::TestCase);
     /// One execution.
-    GetExecution => get("/api/test-run-cases/{id}").of(Entity::Execution);
+    GetExecution => get("/api/test-run-cases/{id}").entity(Entity::Execution);
     /// Traces of an execution.
-    ExecutionTraces => get("/api/test-run-cases/{id}/traces").of(Entity::Execution);
+    ExecutionTraces => get("/api/test-run-cases/{id}/traces").entity(Entity::Execution);
     /// Files of an execution.
-    ExecutionFiles => get("/api/test-run-cases/{id}/files").of(Entity::Execution);
+    ExecutionFiles => get("/api/test-run-cases/{id}/files").entity(Entity::Execution);
     /// Why an execution failed.
-    ExplainExecution => get("/api/test-run-cases/{id}/explain").of(Entity::Execution);
+    ExplainExecution => get("/api/test-run-cases/{id}/explain").entity(Entity::Execution);
     /// A locator that works instead of one that does not.
-    LocatorHealing => get("/api/test-run-cases/{id}/locator-healing").of(Entity::Execution);
+    LocatorHealing => get("/api/test-run-cases/{id}/locator-healing").entity(Entity::Execution);
     /// Notes which locator a person chose.
-    LocatorPick => post("/api/test-run-cases/{id}/locator-pick").reporting().of(Entity::Execution);
+    LocatorPick => post("/api/test-run-cases/{id}/locator-pick").reporting().entity(Entity::Execution);
     /// Where a test failed, by its trace.
-    TraceStacks => get("/api/test-run-cases/{id}/trace-stacks").of(Entity::Execution);
+    TraceStacks => get("/api/test-run-cases/{id}/trace-stacks").entity(Entity::Execution);
     /// Requests and console around a failure, by its trace.
-    TraceNetwork => get("/api/test-run-cases/{id}/trace-network").of(Entity::Execution);
+    TraceNetwork => get("/api/test-run-cases/{id}/trace-network").entity(Entity::Execution);
     /// The content of a request in a trace.
-    TraceNetworkBody => get("/api/test-run-cases/{id}/trace-network-body").of(Entity::Execution);
+    TraceNetworkBody => get("/api/test-run-cases/{id}/trace-network-body").entity(Entity::Execution);
     /// The page a test failed on, by its trace.
-    DomSnapshot => get("/api/test-run-cases/{id}/dom-snapshot").of(Entity::Execution);
+    DomSnapshot => get("/api/test-run-cases/{id}/dom-snapshot").entity(Entity::Execution);
     /// How the environment differs from that of the last pass.
-    EnvironmentDiff => get("/api/test-run-cases/{id}/environment-diff").of(Entity::Execution);
+    EnvironmentDiff => get("/api/test-run-cases/{id}/environment-diff").entity(Entity::Execution);
     /// Requests a diagnosis of an execution.
-    DiagnoseExecution => post("/api/test-run-cases/{id}/diagnose").reporting().of(Entity::Execution);
+    DiagnoseExecution => post("/api/test-run-cases/{id}/diagnose").reporting().entity(Entity::Execution);
     /// The newest diagnosis of an execution.
-    ExecutionDiagnosis => get("/api/test-run-cases/{id}/diagnosis").of(Entity::Execution);
+    ExecutionDiagnosis => get("/api/test-run-cases/{id}/diagnosis").entity(Entity::Execution);
     /// All versions of an execution's diagnosis.
-    ExecutionDiagnoses => get("/api/test-run-cases/{id}/diagnoses").of(Entity::Execution);
+    ExecutionDiagnoses => get("/api/test-run-cases/{id}/diagnoses").entity(Entity::Execution);
     /// The evidence of an execution as one text.
-    ExecutionContext => get("/api/test-run-cases/{id}/diagnosis-context").of(Entity::Execution);
+    ExecutionContext => get("/api/test-run-cases/{id}/diagnosis-context").entity(Entity::Execution);
 
     // The executions of a run are also found below it.
     /// One execution of a run.
-    RunExecution => get("/api/test-runs/{id}/cases/{caseId}").of(Entity::Execution);
+    RunExecution => get("/api/test-runs/{id}/cases/{caseId}").entity(Entity::Execution);
     /// Traces of an execution of a run.
-    RunExecutionTraces => get("/api/test-runs/{id}/cases/{caseId}/traces").of(Entity::Execution);
+    RunExecutionTraces => get("/api/test-runs/{id}/cases/{caseId}/traces").entity(Entity::Execution);
     /// Files of an execution of a run.
-    RunExecutionFiles => get("/api/test-runs/{id}/cases/{caseId}/files").of(Entity::Execution);
+    RunExecutionFiles => get("/api/test-runs/{id}/cases/{caseId}/files").entity(Entity::Execution);
     /// Why an execution of a run failed.
-    RunExecutionExplanation => get("/api/test-runs/{id}/cases/{caseId}/explain").of(Entity::Execution);
+    RunExecutionExplanation => get("/api/test-runs/{id}/cases/{caseId}/explain").entity(Entity::Execution);
     /// Requests a diagnosis of an execution of a run.
-    DiagnoseRunExecution => post("/api/test-runs/{id}/cases/{caseId}/diagnose").reporting().of(Entity::Execution);
+    DiagnoseRunExecution => post("/api/test-runs/{id}/cases/{caseId}/diagnose").reporting().entity(Entity::Execution);
     /// The newest diagnosis of an execution of a run.
-    RunExecutionDiagnosis => get("/api/test-runs/{id}/cases/{caseId}/diagnosis").of(Entity::Execution);
+    RunExecutionDiagnosis => get("/api/test-runs/{id}/cases/{caseId}/diagnosis").entity(Entity::Execution);
     /// The evidence of an execution of a run as one text.
-    RunExecutionContext => get("/api/test-runs/{id}/cases/{caseId}/diagnosis-context").of(Entity::Execution);
+    RunExecutionContext => get("/api/test-runs/{id}/cases/{caseId}/diagnosis-context").entity(Entity::Execution);
     /// A locator that works instead of one that does not, of a run.
-    RunExecutionHealing => get("/api/test-runs/{id}/cases/{caseId}/locator-healing").of(Entity::Execution);
+    RunExecutionHealing => get("/api/test-runs/{id}/cases/{caseId}/locator-healing").entity(Entity::Execution);
     /// Notes which locator a person chose for an execution of a run.
-    RunExecutionPick => post("/api/test-runs/{id}/cases/{caseId}/locator-pick").reporting().of(Entity::Execution);
+    RunExecutionPick => post("/api/test-runs/{id}/cases/{caseId}/locator-pick").reporting().entity(Entity::Execution);
     /// Where a test of a run failed, by its trace.
-    RunExecutionStacks => get("/api/test-runs/{id}/cases/{caseId}/trace-stacks").of(Entity::Execution);
+    RunExecutionStacks => get("/api/test-runs/{id}/cases/{caseId}/trace-stacks").entity(Entity::Execution);
     /// Requests and console around a failure of a run, by its trace.
-    RunExecutionNetwork => get("/api/test-runs/{id}/cases/{caseId}/trace-network").of(Entity::Execution);
+    RunExecutionNetwork => get("/api/test-runs/{id}/cases/{caseId}/trace-network").entity(Entity::Execution);
     /// The content of a request in a trace of a run.
-    RunExecutionNetworkBody => get("/api/test-runs/{id}/cases/{caseId}/trace-network-body").of(Entity::Execution);
+    RunExecutionNetworkBody => get("/api/test-runs/{id}/cases/{caseId}/trace-network-body").entity(Entity::Execution);
     /// The page a test of a run failed on, by its trace.
-    RunExecutionDom => get("/api/test-runs/{id}/cases/{caseId}/dom-snapshot").of(Entity::Execution);
+    RunExecutionDom => get("/api/test-runs/{id}/cases/{caseId}/dom-snapshot").entity(Entity::Execution);
     /// How the environment of a run differs from that of the last pass.
-    RunExecutionEnvironment => get("/api/test-runs/{id}/cases/{caseId}/environment-diff").of(Entity::Execution);
+    RunExecutionEnvironment => get("/api/test-runs/{id}/cases/{caseId}/environment-diff").entity(Entity::Execution);
 
     /// Tags of projects.
     ListTags => get("/api/tags");
@@ -503,13 +503,13 @@ routes! {
     /// Hangs a link on something.
     CreateLink => post("/api/links").reporting().listed();
     /// Changes a link.
-    EditLink => patch("/api/links/{id}").reporting().of(Entity::Link);
+    EditLink => patch("/api/links/{id}").reporting().entity(Entity::Link);
     /// Changes a link, as `PATCH` does.
-    PutLink => put("/api/links/{id}").reporting().of(Entity::Link);
+    PutLink => put("/api/links/{id}").reporting().entity(Entity::Link);
     /// Looks at the address of a link again.
-    RefreshLink => post("/api/links/{id}/refresh").reporting().of(Entity::Link);
+    RefreshLink => post("/api/links/{id}/refresh").reporting().entity(Entity::Link);
     /// Takes a link off.
-    DeleteLink => delete("/api/links/{id}").reporting().of(Entity::Link);
+    DeleteLink => delete("/api/links/{id}").reporting().entity(Entity::Link);
     /// Receipts of deletions.
     ListDeletions => get("/api/deletions").administrator();
     /// One receipt of a deletion.
@@ -607,24 +607,24 @@ routes! {
     /// Sets a marker.
     CreateMarker => post("/api/projects/{id}/markers").reporting().in_project();
     /// Changes a marker.
-    EditMarker => patch("/api/markers/{id}").reporting().of(Entity::Marker);
+    EditMarker => patch("/api/markers/{id}").reporting().entity(Entity::Marker);
     /// Changes a marker, as `PATCH` does.
-    PutMarker => put("/api/markers/{id}").reporting().of(Entity::Marker);
+    PutMarker => put("/api/markers/{id}").reporting().entity(Entity::Marker);
     /// Removes a marker.
-    DeleteMarker => delete("/api/markers/{id}").reporting().of(Entity::Marker);
+    DeleteMarker => delete("/api/markers/{id}").reporting().entity(Entity::Marker);
     /// Functions of a suite.
     ListTestFunctions => get("/api/projects/{id}/test-functions").in_project();
     /// Stores a function of a suite.
     CreateTestFunction => post("/api/projects/{id}/test-functions").reporting().in_project();
     /// Changes a function of a suite.
-    EditTestFunction => patch("/api/test-functions/{id}").reporting().of(Entity::TestFunction);
+    EditTestFunction => patch("/api/test-functions/{id}").reporting().entity(Entity::TestFunction);
     /// Changes a function of a suite, as `PATCH` does.
-    PutTestFunction => put("/api/test-functions/{id}").reporting().of(Entity::TestFunction);
+    PutTestFunction => put("/api/test-functions/{id}").reporting().entity(Entity::TestFunction);
     /// Removes a function of a suite.
-    DeleteTestFunction => delete("/api/test-functions/{id}").reporting().of(Entity::TestFunction);
+    DeleteTestFunction => delete("/api/test-functions/{id}").reporting().entity(Entity::TestFunction);
 
     /// Bytes of a stored file, by id or by stored name.
-    GetFile => get("/api/files/{*path}").of(Entity::File);
+    GetFile => get("/api/files/{*path}").entity(Entity::File);
     /// Bytes below a file grant.
     GrantedFile => get("/f/{grant}/{*path}").grant();
     /// The trace viewer, on the origin of untrusted content.
@@ -646,13 +646,13 @@ routes! {
     /// All projects together.
     AnalyticsPage => get("/analytics").listed();
     /// One run.
-    RunPage => get("/test-runs/{id}").of(Entity::Run);
+    RunPage => get("/test-runs/{id}").entity(Entity::Run);
     /// One test case.
-    TestCasePage => get("/test-cases/{id}").of(Entity::TestCase);
+    TestCasePage => get("/test-cases/{id}").entity(Entity::TestCase);
     /// One cause of failures.
-    ClusterPage => get("/failure-clusters/{id}").of(Entity::Cluster);
+    ClusterPage => get("/failure-clusters/{id}").entity(Entity::Cluster);
     /// One execution.
-    ExecutionPage => get("/test-run-cases/{id}").of(Entity::Execution);
+    ExecutionPage => get("/test-run-cases/{id}").entity(Entity::Execution);
     /// What is configured.
     SettingsPage => get("/settings");
     /// One's own account.

@@ -70,7 +70,7 @@ impl Decision {
     /// Status and flaky flag as one value.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
-        Outcome::of(self.status, self.flaky)
+        Outcome::from_status(self.status, self.flaky)
     }
 
     /// The attempts as a sequence of failed (`true`) and passed ones, by generation,
@@ -141,7 +141,7 @@ impl AttemptSet {
         let resolved = self.resolved();
         let has_result = resolved.iter().any(|one| !one.attempt.is_did_not_run());
         let is_considered = |one: &Resolved| !(has_result && one.attempt.is_did_not_run());
-        let newest = Newest::of(resolved.iter().filter(|one| is_considered(one)));
+        let newest = Newest::from_resolved(resolved.iter().filter(|one| is_considered(one)));
         let counts = |one: &Resolved| is_considered(one) && newest.is_current(&one.attempt);
 
         let numbered = repetitions(&resolved, is_considered);
@@ -204,7 +204,7 @@ impl AttemptSet {
 struct Newest(BTreeMap<Option<i64>, (u32, u32)>);
 
 impl Newest {
-    fn of<'r>(considered: impl Iterator<Item = &'r Resolved>) -> Self {
+    fn from_resolved<'r>(considered: impl Iterator<Item = &'r Resolved>) -> Self {
         let mut shards: BTreeMap<Option<i64>, (u32, u32)> = BTreeMap::new();
         for Resolved { attempt, .. } in considered {
             let generation = attempt.generation;

@@ -123,7 +123,7 @@ impl From<&Attempt> for StoredAttempt {
             retry: attempt.retry,
             repetition: attempt.repetition,
             generation: attempt.generation,
-            status: Outcome::of(attempt.status, false).code(),
+            status: Outcome::from_status(attempt.status, false).code(),
             duration_ms: attempt.duration_ms,
             started_at: attempt.started_at.map(Timestamp::millis),
             flaky_claimed: attempt.flaky_claimed,

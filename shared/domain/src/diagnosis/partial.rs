@@ -27,7 +27,7 @@ pub struct PartialAnswer {
 impl PartialAnswer {
     /// Reads the beginning of an answer. Nothing is an error: what cannot be read is not there yet.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let Some(begin) = text.find('{') else { return Self::default() };
         let mut end = text.len().min(begin + MAX_BYTES);
         while !text.is_char_boundary(end) {
@@ -118,7 +118,7 @@ mod tests {
     fn every_beginning_of_an_answer_can_be_read() {
         let mut seen = PartialAnswer::default();
         for end in 0..WHOLE.len() {
-            let found = PartialAnswer::of(&WHOLE[..end]);
+            let found = PartialAnswer::from_text(&WHOLE[..end]);
             // What was there stays there, and grows.
             assert!(seen.category.is_none() || found.category == seen.category, "{end}");
             let grows = |before: &Option<String>, now: &Option<String>| {
@@ -147,7 +147,7 @@ mod tests {
             &"[".repeat(200),
             &"{\"a\":".repeat(200),
         ] {
-            assert_eq!(PartialAnswer::of(text), PartialAnswer::default(), "{text}");
+            assert_eq!(PartialAnswer::from_text(text), PartialAnswer::default(), "{text}");
         }
     }
 }

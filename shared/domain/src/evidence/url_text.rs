@@ -16,7 +16,7 @@ const MAX_QUERY_KEYS: usize = 50;
 #[must_use]
 pub fn strip_url(address: String) -> String {
     let address = text::cut(address, MAX_URL_CHARS);
-    let Some(parts) = Parts::of(&address) else {
+    let Some(parts) = Parts::from_address(&address) else {
         return strip_unusual(address);
     };
     if parts.user_info.is_empty() && parts.rest.len() == parts.path.len() {
@@ -31,7 +31,7 @@ pub fn strip_url(address: String) -> String {
 #[must_use]
 pub fn normalise_url(address: &str) -> String {
     let address = text::cut_str(address, MAX_URL_CHARS);
-    let rest = Parts::of(address).map_or(address, |parts| parts.rest);
+    let rest = Parts::from_address(address).map_or(address, |parts| parts.rest);
     let without_fragment = rest.split('#').next().unwrap_or_default();
     let (path, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));
     let mut normalised = String::with_capacity(rest.len());
@@ -182,7 +182,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(address: &'a str) -> Option<Self> {
+    fn from_address(address: &'a str) -> Option<Self> {
         let (scheme, behind) = address.split_once("://")?;
         let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
             && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));

@@ -54,7 +54,7 @@ pub fn error_line(text: &str, source: &[SourceText<'_>], max_chars: usize) -> St
     let cleaned: Vec<String> =
         ErrorText::split(text).iter().map(|error| segment::clean(error.message)).collect();
     let parts: Vec<Segments<'_>> =
-        cleaned.iter().filter(|text| !text.trim().is_empty()).map(|text| Segments::of(text)).collect();
+        cleaned.iter().filter(|text| !text.trim().is_empty()).map(|text| Segments::from_text(text)).collect();
     let Some(primary) = fields::primary(&parts) else { return String::new() };
     let written = source.iter().find_map(SourceText::expectation);
     let mut line = describe(&parts[primary], written.as_ref().map(|written| written.code.as_str()));
@@ -81,7 +81,7 @@ pub fn error_line(text: &str, source: &[SourceText<'_>], max_chars: usize) -> St
 fn describe(part: &Segments<'_>, code: Option<&str>) -> String {
     let first = part.said().next().unwrap_or_default();
     let head = part.head.join("\n");
-    let matcher = Matcher::of(&head, part);
+    let matcher = Matcher::from_head(&head, part);
     let mut line = if let Some(found) = STRICT.captures(&head) {
         let call = match &matcher {
             Some(matcher) => format!("expect({}).{}", short(&found[1]), matcher.name),
@@ -142,7 +142,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn of(code: &'a str, matcher: &str) -> Option<Self> {
+    fn from_code(code: &'a str, matcher: &str) -> Option<Self> {
         let read = Expectation::find(code, matcher)?;
         let name = read.property().and(read.arguments.first().copied());
         let subject = read.subject.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -156,7 +156,7 @@ impl<'a> Subject<'a> {
 
 fn expectation(matcher: &Matcher, part: &Segments<'_>, code: Option<&str>) -> String {
     let own = fields::own_message(part, Some(matcher));
-    let code = code.and_then(|code| Subject::of(code, &matcher.name));
+    let code = code.and_then(|code| Subject::from_code(code, &matcher.name));
     let call = matcher_call(matcher, part, code.as_ref());
     let facts = expectation_facts(matcher, part).unwrap_or_default();
     let facts = match part.log.iter().chain(&part.head).find_map(|line| POLL.captures(line)) {

@@ -309,7 +309,7 @@ mod tests {
     use super::{Expectation, Source};
 
     fn compared(matcher: &str, above: &str, code: &str) -> String {
-        let source = Source::of(&[]);
+        let source = Source::from_frames(&[]);
         Expectation::find(code, matcher).map(|read| read.compared(above, &source)).unwrap_or_default()
     }
 

@@ -79,10 +79,10 @@ fn is_hook(part: &Segments<'_>) -> bool {
 
 /// Reads the fields of one error; `all` are the errors of the attempt.
 pub(super) fn read(part: &Segments<'_>, all: &[Segments<'_>], source: &[SourceText<'_>]) -> Signature {
-    let source = Source::of(source);
+    let source = Source::from_frames(source);
     let head = part.head.join("\n");
     let first = part.said().next().unwrap_or_default();
-    let matcher = Matcher::of(&head, part);
+    let matcher = Matcher::from_head(&head, part);
     let action = ACTION.captures(first).map(|found| found[2].to_owned());
     let class = class(first);
     let is_closed = is_closed(part, &head, matcher.as_ref(), action.is_some(), &class);
@@ -129,7 +129,7 @@ pub(super) struct Matcher {
 impl Matcher {
     /// The matcher the error is about. Playwright names it in the head, older
     /// versions only in the log.
-    pub(super) fn of(head: &str, part: &Segments<'_>) -> Option<Self> {
+    pub(super) fn from_head(head: &str, part: &Segments<'_>) -> Option<Self> {
         if let Some(found) = MATCHER.captures(head) {
             let at = found.get(0).map_or(0, |all| all.start());
             return Some(Self {

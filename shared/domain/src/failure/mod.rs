@@ -287,12 +287,12 @@ impl<'a> ErrorText<'a> {
 pub fn signature(errors: &[ErrorText<'_>], source: &[SourceText<'_>]) -> Option<Signature> {
     let cleaned: Vec<String> = errors.iter().map(|error| segment::clean(error.message)).collect();
     let parts: Vec<Segments<'_>> =
-        cleaned.iter().filter(|text| !text.trim().is_empty()).map(|text| Segments::of(text)).collect();
+        cleaned.iter().filter(|text| !text.trim().is_empty()).map(|text| Segments::from_text(text)).collect();
     let primary = fields::primary(&parts)?;
     let mut signature = fields::read(&parts[primary], &parts, source);
     if signature.site.is_none() {
         let stack = errors.iter().filter_map(|error| error.stack).map(segment::clean);
-        signature.site = stack.into_iter().find_map(|stack| segment::site(&Segments::of(&stack)));
+        signature.site = stack.into_iter().find_map(|stack| segment::site(&Segments::from_text(&stack)));
     }
     Some(signature)
 }

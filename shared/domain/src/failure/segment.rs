@@ -59,7 +59,7 @@ pub(super) fn pattern(text: &str) -> Regex {
 }
 
 impl<'a> Segments<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(super) fn from_text(text: &'a str) -> Self {
         let mut parts = Self::default();
         let mut is_log = false;
         for line in text.lines() {
@@ -134,7 +134,7 @@ mod tests {
             "at com.shop.Till.pay(Till.java:12)",
             "pay@http://127.0.0.1/app.js:5:9",
         ] {
-            assert_eq!(Segments::of(frame).frames, [frame.trim()], "{frame}");
+            assert_eq!(Segments::from_text(frame).frames, [frame.trim()], "{frame}");
         }
         for said in [
             "at least 3 items expected (got 2)",
@@ -142,7 +142,7 @@ mod tests {
             "at 2024-07-02T10:20:30",
             "at noon, 12:30:00",
         ] {
-            let parts = Segments::of(said);
+            let parts = Segments::from_text(said);
             assert_eq!((parts.head.as_slice(), parts.frames.len()), ([said].as_slice(), 0), "{said}");
         }
     }

@@ -119,7 +119,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn of(frames: &'a [SourceText<'a>]) -> Self {
+    pub(super) fn from_frames(frames: &'a [SourceText<'a>]) -> Self {
         let calls = |frame: &SourceText<'a>| {
             let text = frame.text;
             let chains = locator::chains(text).into_iter().flat_map(|chain| chain.calls);

@@ -114,7 +114,7 @@ pub struct Match {
 impl Wording {
     /// `None` when the failure is not told by free text.
     #[must_use]
-    pub fn of(signature: &Signature) -> Option<Self> {
+    pub fn from_signature(signature: &Signature) -> Option<Self> {
         if !signature.is_free_text || signature.template.is_empty() {
             return None;
         }

@@ -136,7 +136,7 @@ fn errors_of_the_language_keep_the_name_they_are_about() {
         "Error: page.evaluate: TypeError: Cannot read properties of undefined (reading 'dispatch')\n    at eval (eval at evaluate (:234:30), <anonymous>:1:20)",
     ]);
     assert_eq!(fields(&in_page), (Kind::Script, "evaluate", "", "", "TypeError"));
-    let wordings = [&read_price, &in_page].map(|one| Wording::of(one).expect("has words").bucket);
+    let wordings = [&read_price, &in_page].map(|one| Wording::from_signature(one).expect("has words").bucket);
     assert_ne!(wordings[0], wordings[1]);
 }
 
@@ -179,7 +179,7 @@ fn texts_of_a_locator_are_data_only_where_the_source_computes_them() {
 
 #[test]
 fn wordings_that_differ_in_a_few_words_share_a_template() {
-    let words = |text: &str| Wording::of(&read(&[text])).expect("has words");
+    let words = |text: &str| Wording::from_signature(&read(&[text])).expect("has words");
     let (one, other) = (
         words("Error: user ada is already in group admins"),
         words("Error: user bob is already in group admins"),
@@ -345,7 +345,7 @@ fn pages_and_pictures_are_told_apart_by_what_is_expected_of_them() {
 
 #[test]
 fn names_that_code_gives_and_texts_in_quotes_keep_their_place_among_the_words() {
-    let words = |text: &str| Wording::of(&read(&[text])).expect("has words");
+    let words = |text: &str| Wording::from_signature(&read(&[text])).expect("has words");
     let declined =
         |code: &str| words(&format!("Error: Payment of €5.10 for order #77 was declined (code: {code})"));
     assert_ne!(declined("do_not_honor").bucket, declined("expired_card").bucket);
@@ -487,8 +487,9 @@ fn what_an_element_lacks_and_the_path_of_a_request_are_part_of_the_cause() {
         read_with(&[error], &[SourceText { text: &code, first_line: 1, line: Some(1) }]).fingerprint()
     };
     assert_ne!(attribute("href"), attribute("target"));
-    let words =
-        |path: &str| Wording::of(&read(&[&format!("Error: GET {path} failed with 500")])).expect("has words");
+    let words = |path: &str| {
+        Wording::from_signature(&read(&[&format!("Error: GET {path} failed with 500")])).expect("has words")
+    };
     assert_ne!(words("/api/users/12").bucket, words("/api/orders/12").bucket);
     assert_eq!(words("/api/users/12").bucket, words("/api/users/7?x=1").bucket);
     assert_ne!(words("https://shop/api/users/12").bucket, words("https://shop/api/orders/12").bucket);
@@ -548,7 +549,7 @@ proptest! {
         let source = [SourceText { text: &code, first_line: 1, line: Some(1) }];
         if let Some(read) = signature(&ErrorText::split(&text), &source) {
             prop_assert!(read.title().chars().count() <= 200);
-            let _ = Wording::of(&read);
+            let _ = Wording::from_signature(&read);
         }
     }
 

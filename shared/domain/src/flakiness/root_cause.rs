@@ -124,7 +124,7 @@ pub struct Beside {
 impl Beside {
     /// What the evidence of an attempt tells.
     #[must_use]
-    pub fn of(evidence: &Evidence) -> Self {
+    pub fn from_evidence(evidence: &Evidence) -> Self {
         let names = |is_one: &dyn Fn(&NetworkRequest) -> bool| -> BTreeSet<String> {
             let requests = evidence.network_requests.iter().filter(|request| is_one(request));
             requests.map(|request| format!("{} {}", request.method, request.normalized_url)).collect()

@@ -41,7 +41,7 @@ pub(super) struct Excess {
 
 impl Excess {
     /// Finds those among the attempts of a request, and warns of them.
-    pub(super) fn of<K: Eq + Hash>(attempts: &[AttemptSize<K>], warnings: &mut Warnings) -> Self {
+    pub(super) fn from_attempts<K: Eq + Hash>(attempts: &[AttemptSize<K>], warnings: &mut Warnings) -> Self {
         let mut by_test: HashMap<&K, (Vec<usize>, u64)> = HashMap::new();
         for (position, attempt) in attempts.iter().enumerate() {
             let (positions, bytes) = by_test.entry(&attempt.test).or_default();
@@ -106,7 +106,7 @@ pub(super) fn drop_excess(entries: &mut Vec<TestCaseEntry>, warnings: &mut Warni
         bytes: 0,
     };
     let sizes: Vec<_> = entries.iter().map(size).collect();
-    let excess = Excess::of(&sizes, warnings);
+    let excess = Excess::from_attempts(&sizes, warnings);
     if !excess.dropped.is_empty() {
         let mut position = 0..;
         entries.retain(|_| position.next().is_none_or(|position| !excess.dropped.contains(&position)));

@@ -24,11 +24,11 @@ pub(super) struct Room(Cell<usize>);
 
 impl Room {
     pub(super) const fn new() -> Self {
-        Self::of(MAX_VALUES)
+        Self::with_values(MAX_VALUES)
     }
 
     /// Room for so many values.
-    pub(super) const fn of(values: usize) -> Self {
+    pub(super) const fn with_values(values: usize) -> Self {
         Self(Cell::new(values))
     }
 

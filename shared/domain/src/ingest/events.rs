@@ -176,7 +176,7 @@ impl EventsBody {
                 self.completes.add(Some(event), index, caps);
                 self.count(self.completes.entries.len() > before);
             }
-            Some("begin") => match BegunTest::of(event) {
+            Some("begin") => match BegunTest::from_input(event) {
                 Some(begun) => {
                     if self.begun.len() < MAX_PASSING {
                         self.begun.push(begun);
@@ -185,7 +185,7 @@ impl EventsBody {
                 }
                 None => self.ignore("missing_title", index, "An event without a title was ignored."),
             },
-            Some(kind @ ("step-begin" | "step-end")) => match StepNote::of(kind == "step-end", event) {
+            Some(kind @ ("step-begin" | "step-end")) => match StepNote::new(kind == "step-end", event) {
                 Some(step) => {
                     if self.steps.len() < MAX_PASSING {
                         self.steps.push(step);
@@ -303,7 +303,7 @@ fn number(scalar: &Scalar<'_>) -> Option<i64> {
 }
 
 impl BegunTest {
-    fn of(input: TestCaseInput<'_>) -> Option<Self> {
+    fn from_input(input: TestCaseInput<'_>) -> Option<Self> {
         let title = short(input.title, MAX_TITLE_CHARS)?;
         let location = input.location.as_text().map(Location::parse);
         let browser = match input.browser {
@@ -336,7 +336,7 @@ impl BegunTest {
 }
 
 impl StepNote {
-    fn of(is_end: bool, input: TestCaseInput<'_>) -> Option<Self> {
+    fn new(is_end: bool, input: TestCaseInput<'_>) -> Option<Self> {
         Some(Self {
             is_end,
             title: short(input.title, MAX_TITLE_CHARS)?,

@@ -41,7 +41,8 @@ pub fn join_suite_path(suite_path: &[String]) -> String {
 /// order they came in. Entries without a line stay with the first.
 pub fn tell_apart_by_line(entries: &mut [TestCaseEntry]) {
     let line = |entry: &TestCaseEntry| entry.line.filter(|_| entry.suite_path.is_none());
-    let numbers = LineNumbers::of(entries.iter().filter_map(|entry| Some((entry.identity, line(entry)?))));
+    let numbers =
+        LineNumbers::from_lines(entries.iter().filter_map(|entry| Some((entry.identity, line(entry)?))));
     for entry in entries {
         if let Some(number) = line(entry).and_then(|line| numbers.number(entry.identity, line)) {
             entry.set_suite_path(vec![format!("#{number}")]);
@@ -53,7 +54,7 @@ pub fn tell_apart_by_line(entries: &mut [TestCaseEntry]) {
 pub(super) struct LineNumbers(Vec<(IdentityHash, u32)>);
 
 impl LineNumbers {
-    pub(super) fn of(lines: impl Iterator<Item = (IdentityHash, u32)>) -> Self {
+    pub(super) fn from_lines(lines: impl Iterator<Item = (IdentityHash, u32)>) -> Self {
         let mut lines: Vec<_> = lines.collect();
         lines.sort_unstable();
         lines.dedup();

@@ -391,7 +391,7 @@ pub(crate) fn optional_word<'de, T: Default + for<'a> TryFrom<&'a str>, D: Deser
 
 /// Text as it is, any other JSON value written as JSON, as far as there is room for it.
 pub(crate) fn optional_json_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    let room = Room::of(MAX_ELEMENTS);
+    let room = Room::with_values(MAX_ELEMENTS);
     Ok(match (Bounded { room: &room }).deserialize(d)? {
         serde_json::Value::Null => None,
         serde_json::Value::String(text) => Some(text),

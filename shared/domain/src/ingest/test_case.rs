@@ -245,7 +245,7 @@ impl TestCaseEntry {
         let browser_name =
             browser.as_ref().and_then(|browser| tidy(browser.browser_name.clone()?, MAX_BROWSER_CHARS));
         let web_vitals = read.value("webVitals", input.web_vitals);
-        let vitals = web_vitals.as_ref().map(VitalsSummary::of).unwrap_or_default();
+        let vitals = web_vitals.as_ref().map(VitalsSummary::from_vitals).unwrap_or_default();
         let meta = TestMeta::new(read.value("testMeta", input.test_meta).unwrap_or_default(), &annotations);
         let marked_slow =
             annotations.iter().any(|annotation| annotation.kind.trim().eq_ignore_ascii_case("slow"));
@@ -342,7 +342,7 @@ impl TestCaseEntry {
                 .map(as_duration)
                 .or_else(|| fixed_waits_ms(&evidence.steps)),
             vitals,
-            counts: EvidenceCounts::of(&evidence, caps),
+            counts: EvidenceCounts::from_evidence(&evidence, caps),
             locator_snapshots: read.value("locatorSnapshots", input.locator_snapshots).map(bounded_snapshots),
             evidence: (!evidence.is_empty()).then(|| Box::new(evidence)),
             failure: None,

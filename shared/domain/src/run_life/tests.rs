@@ -19,12 +19,12 @@ fn slot(index: i64, generation: i64, state: SlotState) -> Slot {
     }
 }
 
-fn of(all: &[Slot], total: i64) -> Slots<'_> {
+fn slots_with_total(all: &[Slot], total: i64) -> Slots<'_> {
     Slots { all, shard_total: (total > 1).then_some(total), is_rerun: false }
 }
 
 fn is_complete(all: &[Slot], total: i64) -> bool {
-    of(all, total).is_complete(NOW, &Patience::default())
+    slots_with_total(all, total).is_complete(NOW, &Patience::default())
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_lost_slot_whose_place_another_took_says_nothing_until_it_is_heard_of() {
         last_activity_at: Timestamp(last),
         ..slot(1, 0, state)
     };
-    let outcome = |all: &[Slot]| of(all, 1).outcome(RunStatus::Passed);
+    let outcome = |all: &[Slot]| slots_with_total(all, 1).outcome(RunStatus::Passed);
     let retry = at(1, Finished, (160, 400));
     assert_eq!(outcome(&[at(0, Lost, (100, 150)), retry.clone()]), RunStatus::Passed);
     assert_eq!(outcome(&[at(0, Lost, (100, 170)), retry.clone()]), RunStatus::Interrupted);
@@ -78,33 +78,47 @@ fn a_run_is_complete_when_every_index_finished_and_nobody_is_at_work() {
 fn the_worst_claim_of_the_newest_generation_decides() {
     use SlotState::{Finished, Lost};
     let failed = Slot { claimed: Some(RunStatus::Failed), ..slot(1, 0, Finished) };
-    assert_eq!(of(&[failed.clone(), slot(2, 0, Finished)], 2).outcome(RunStatus::Passed), RunStatus::Failed);
+    assert_eq!(
+        slots_with_total(&[failed.clone(), slot(2, 0, Finished)], 2).outcome(RunStatus::Passed),
+        RunStatus::Failed
+    );
     let retried = [failed, slot(1, 1, Finished), slot(2, 0, Finished)];
-    assert_eq!(of(&retried, 2).outcome(RunStatus::Passed), RunStatus::Passed);
+    assert_eq!(slots_with_total(&retried, 2).outcome(RunStatus::Passed), RunStatus::Passed);
     let lost = [slot(1, 0, Finished), slot(1, 1, Lost), slot(2, 0, Finished)];
-    assert_eq!(of(&lost, 2).outcome(RunStatus::Passed), RunStatus::Interrupted);
+    assert_eq!(slots_with_total(&lost, 2).outcome(RunStatus::Passed), RunStatus::Interrupted);
     let silent = Slot { claimed: None, ..slot(0, 0, Finished) };
-    assert_eq!(of(&[silent], 1).outcome(RunStatus::TimedOut), RunStatus::TimedOut);
+    assert_eq!(slots_with_total(&[silent], 1).outcome(RunStatus::TimedOut), RunStatus::TimedOut);
 }
 
 #[test]
 fn a_leg_beside_a_live_one_shares_its_generation_and_a_retry_opens_the_next() {
     use SlotState::{Finished, Live, Lost, Setup};
-    assert_eq!(of(&[], 2).generation_of_new(1, None, false).number, 0);
-    assert_eq!(of(&[slot(1, 0, Live)], 2).generation_of_new(1, None, false).number, 0);
+    assert_eq!(slots_with_total(&[], 2).generation_of_new(1, None, false).number, 0);
+    assert_eq!(slots_with_total(&[slot(1, 0, Live)], 2).generation_of_new(1, None, false).number, 0);
     for over in [Finished, Lost, Setup] {
-        assert_eq!(of(&[slot(1, 0, over)], 2).generation_of_new(1, None, false).number, 1, "{over:?}");
+        assert_eq!(
+            slots_with_total(&[slot(1, 0, over)], 2).generation_of_new(1, None, false).number,
+            1,
+            "{over:?}"
+        );
     }
-    assert_eq!(of(&[slot(1, 0, Lost), slot(1, 1, Live)], 2).generation_of_new(1, None, false).number, 1);
-    assert_eq!(of(&[slot(1, 0, Live)], 2).generation_of_new(2, None, false).number, 0);
+    assert_eq!(
+        slots_with_total(&[slot(1, 0, Lost), slot(1, 1, Live)], 2).generation_of_new(1, None, false).number,
+        1
+    );
+    assert_eq!(slots_with_total(&[slot(1, 0, Live)], 2).generation_of_new(2, None, false).number, 0);
 }
 
 #[test]
 fn a_late_shard_joins_what_waits_for_it_and_repeats_what_is_over() {
     use SlotState::{Finished, Lost};
     let slots = [slot(1, 0, Finished), slot(2, 0, Lost)];
-    let newest =
-        |status, end_reason| Newest { status, end_reason, last_activity_at: NOW, slots: of(&slots, 3) };
+    let newest = |status, end_reason| Newest {
+        status,
+        end_reason,
+        last_activity_at: NOW,
+        slots: slots_with_total(&slots, 3),
+    };
     let join = |newest: Newest<'_>, index| newest.joined_by(index, None, None, NOW, &Patience::default());
     assert_eq!(join(newest(RunStatus::Running, None), Some(1)), Joining::Join);
     let waited = newest(RunStatus::Interrupted, Some(EndReason::ShardsMissing));
@@ -125,7 +139,7 @@ fn a_batch_kept_for_long_leaves_the_run_alone_that_has_its_shard_since() {
             status: RunStatus::Running,
             end_reason: None,
             last_activity_at: NOW,
-            slots: of(&slots, 2),
+            slots: slots_with_total(&slots, 2),
         };
         let start = Timestamp(NOW.0 - earlier_ms);
         newest.joined_by(Some(index), Some(start), None, NOW, &Patience::default())
@@ -141,7 +155,8 @@ fn attempts_of_a_job_are_generations_in_their_order_whenever_they_arrive() {
     use SlotState::{Finished, Live};
     let attempt = |generation, attempt| Slot { job_attempt: Some(attempt), ..slot(1, generation, Finished) };
     let placed = |all: &[Slot], attempt, is_repeat| {
-        let Generation { number, is_inserted } = of(all, 1).generation_of_new(1, Some(attempt), is_repeat);
+        let Generation { number, is_inserted } =
+            slots_with_total(all, 1).generation_of_new(1, Some(attempt), is_repeat);
         (number, is_inserted)
     };
     assert_eq!(placed(&[], 3, false), (0, false));
@@ -186,12 +201,12 @@ fn a_run_lasts_from_its_first_start_to_its_last_end_and_waits_for_no_rerun() {
         ..slot(index, generation, SlotState::Finished)
     };
     let first = [ran(1, 0, 0, 100), ran(2, 0, 500, 100)];
-    assert_eq!(of(&first, 2).duration_ms(), Some(600), "the gap between shards counts");
+    assert_eq!(slots_with_total(&first, 2).duration_ms(), Some(600), "the gap between shards counts");
     let again = [first.as_slice(), &[ran(2, 1, 9_000, 50)]].concat();
-    assert_eq!(of(&again, 2).duration_ms(), Some(650), "the time until the re-run does not");
+    assert_eq!(slots_with_total(&again, 2).duration_ms(), Some(650), "the time until the re-run does not");
     let meanwhile = [first.as_slice(), &[ran(1, 1, 300, 400)]].concat();
-    assert_eq!(of(&meanwhile, 2).duration_ms(), Some(700));
+    assert_eq!(slots_with_total(&meanwhile, 2).duration_ms(), Some(700));
     let lost = Slot { duration_ms: None, state: SlotState::Lost, ..ran(2, 0, 500, 0) };
     let retried = [ran(1, 0, 0, 100), lost, ran(2, 1, 9_000, 50)];
-    assert_eq!(of(&retried, 2).duration_ms(), Some(9_050), "a lost shard was waited for");
+    assert_eq!(slots_with_total(&retried, 2).duration_ms(), Some(9_050), "a lost shard was waited for");
 }

@@ -53,7 +53,7 @@ pub(super) struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn from_bytes(bytes: &'a [u8]) -> Self {
         Self { bytes, scheme_end: next_scheme_end(bytes, 0) }
     }
 

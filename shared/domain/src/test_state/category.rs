@@ -41,7 +41,7 @@ impl TestCategory {
 
     /// The category of a single outcome.
     #[must_use]
-    pub const fn of(outcome: Outcome) -> Self {
+    pub const fn from_outcome(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Failed | Outcome::TimedOut => Self::Failed,
             Outcome::Flaky => Self::Flaky,

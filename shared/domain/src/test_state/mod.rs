@@ -450,7 +450,7 @@ impl TestState {
     pub fn category(&self) -> TestCategory {
         let run = self.last.1.run();
         let outcomes = self.browsers.outcomes_in(run).chain(self.last_outcome());
-        outcomes.map(TestCategory::of).min().unwrap_or(TestCategory::NeverRun)
+        outcomes.map(TestCategory::from_outcome).min().unwrap_or(TestCategory::NeverRun)
     }
 
     /// The last decided outcome of a browser project in a run before the given

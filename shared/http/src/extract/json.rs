@@ -47,7 +47,7 @@ impl JsonBytes {
         T: Send + 'static,
         E: Into<ApiError> + Send + 'static,
     {
-        let received = Received::of(Payload::Memory(self.bytes), self.reservation);
+        let received = Received::from_payload(Payload::Memory(self.bytes), self.reservation);
         let read = move |payload: Payload| -> Result<T, ApiError> {
             read(payload.into_bytes().map_err(ApiError::internal)?).map_err(Into::into)
         };
@@ -100,14 +100,14 @@ async fn received(
 ) -> Result<Received, ApiError> {
     let (parts, body) = request.into_parts();
     check_content_type(&parts.headers)?;
-    let encoding = Encoding::of(&parts.headers)?;
+    let encoding = Encoding::from_headers(&parts.headers)?;
     let (limit, mut held) = BodyRules::reserved(&parts.extensions)?;
     let mut collector = collector(&held, limit);
     match encoding {
         Encoding::Identity => whole(body, limit, &mut collector, &mut held).await?,
         Encoding::Gzip => inflated(body, limit, &mut collector, &mut held).await?,
     }
-    Ok(Received::of(collector.finish(&mut held).await?, held))
+    Ok(Received::from_payload(collector.finish(&mut held).await?, held))
 }
 
 /// A JSON body as a `T`. Unknown keys are ignored; NUL and lone surrogate
@@ -139,7 +139,7 @@ enum Encoding {
 }
 
 impl Encoding {
-    fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+    fn from_headers(headers: &HeaderMap) -> Result<Self, ApiError> {
         match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes().to_ascii_lowercase()).as_deref() {
             None | Some(b"" | b"identity") => Ok(Self::Identity),
             Some(b"gzip" | b"x-gzip") => Ok(Self::Gzip),

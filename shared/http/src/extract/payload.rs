@@ -40,7 +40,7 @@ pub struct Received {
 }
 
 impl Received {
-    pub(crate) const fn of(payload: Payload, reservation: Reservation) -> Self {
+    pub(crate) const fn from_payload(payload: Payload, reservation: Reservation) -> Self {
         Self { payload, reservation }
     }
 
@@ -253,7 +253,7 @@ mod tests {
         for number in 0..pieces {
             collector.add(&mut held, &vec![u8::try_from(number % 251).unwrap(); 100_000]).await?;
         }
-        Ok(Received::of(collector.finish(&mut held).await?, held))
+        Ok(Received::from_payload(collector.finish(&mut held).await?, held))
     }
 
     #[tokio::test]

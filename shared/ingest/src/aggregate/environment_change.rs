@@ -158,7 +158,7 @@ pub(crate) async fn bring_along(
         }
         let from = lanes_of_lane(session, run.project, lane, run.order_at).await?;
         move_rows(session, run, &from, to, &rows).await?;
-        let moved: Vec<Followed> = rows.iter().filter_map(Followed::of).collect();
+        let moved: Vec<Followed> = rows.iter().filter_map(Followed::from_row).collect();
         for lane in from.contains(&lane).then_some(lane).into_iter().chain(joined) {
             queue_behind(session, (run.project, lane), (run.order_at, run.id), &moved, now).await?;
         }

@@ -93,7 +93,7 @@ pub(crate) struct ShardIdentity {
 }
 
 impl ShardIdentity {
-    pub(crate) fn of(row: &SlotRow) -> Self {
+    pub(crate) fn from_row(row: &SlotRow) -> Self {
         Self {
             generation: u32::try_from(row.slot.generation).unwrap_or_default(),
             shard_index: Some(row.slot.shard_index).filter(|index| *index > 0),

@@ -79,7 +79,7 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
     }
     let project = target.run.project;
     let place = place_of(target.run);
-    let failures = Failures::of(groups);
+    let failures = Failures::from_groups(groups);
     let joined_groups;
     let mut groups = groups;
     let (mut draft, new_test_cases) = match target.drafted.take() {
@@ -107,7 +107,7 @@ pub(crate) async fn fold(session: &mut Session, target: &mut Target<'_>, groups:
             let stored = stored(session, target, place, resolved.ids.values()).await?;
             let Target { shard, known, evidence, files, .. } = *target;
             let basis = Basis { place, shard, known, resolved: &resolved, evidence, files };
-            (ExecutionPlan::of(basis, stored, groups)?, resolved.created)
+            (ExecutionPlan::new(basis, stored, groups)?, resolved.created)
         }
     };
     // One that was made before has these numbers already, and they are still free.

@@ -86,7 +86,7 @@ impl PendingBatch {
                 let Some(body) = body else { continue };
                 large.body = Some(body);
             }
-            let Some(batch) = Batch::of(&waiting)? else { return Ok(Self::Empty) };
+            let Some(batch) = Batch::from_calls(&waiting)? else { return Ok(Self::Empty) };
             return Ok(Self::Found(Box::new(LoadedBatch { run, most, waiting, batch, _memory: memory })));
         }
     }
@@ -119,7 +119,7 @@ impl LoadedBatch {
         let looked = StoredState::load(&mut reader, run, batch).await?;
         drop(reader);
         let foreseen = match looked {
-            Some(looked) => SpeculativePlan::of(run.clone(), looked, batch, &known)?,
+            Some(looked) => SpeculativePlan::new(run.clone(), looked, batch, &known)?,
             None => None,
         };
         Ok(PreparedBatch { found: self, known, foreseen })
@@ -188,7 +188,7 @@ impl StoredState {
             return Ok(None);
         }
         let slots = slots::of_run(session, run.project, run.id).await?;
-        let shard = slots.iter().find(|row| row.id == batch.slot).map(ShardIdentity::of);
+        let shard = slots.iter().find(|row| row.id == batch.slot).map(ShardIdentity::from_row);
         let stored = Stored { predecessors, ..Stored::default() };
         Ok(shard.map(|shard| Self { tests, stored, shard }))
     }
@@ -207,7 +207,7 @@ struct SpeculativePlan {
 
 impl SpeculativePlan {
     /// Works it out; `None` when the run is full, which is told by whoever holds it.
-    fn of(
+    fn new(
         mut run: RunRow,
         looked: StoredState,
         batch: &Batch,
@@ -217,7 +217,7 @@ impl SpeculativePlan {
         let Batch { groups, evidence, told, .. } = batch;
         let (place, files) = (place_of(&run), HashMap::new());
         let basis = Basis { place, shard, known, resolved: &tests, evidence, files: &files };
-        let mut draft = ExecutionPlan::of(basis, stored, groups)?;
+        let mut draft = ExecutionPlan::new(basis, stored, groups)?;
         match draft.number(&mut run) {
             Err(QueryError::Store(StoreError::RunFull)) => return Ok(None),
             numbered => numbered?,
@@ -255,7 +255,7 @@ struct Batch {
 
 impl Batch {
     /// The first of those that wait, `None` for none.
-    fn of(waiting: &[WaitingCall]) -> Result<Option<Self>> {
+    fn from_calls(waiting: &[WaitingCall]) -> Result<Option<Self>> {
         let Some(first) = waiting.first() else { return Ok(None) };
         let mut batch = Self {
             ids: Vec::new(),
@@ -276,7 +276,7 @@ impl Batch {
             if !batch.ids.is_empty() && bytes > USUAL_BYTES {
                 break;
             }
-            let brought = StagedPayload::of(body)?;
+            let brought = StagedPayload::from_body(body)?;
             count += brought.entries.len();
             if !batch.ids.is_empty() && count > ENTRIES_PER_TRANSACTION {
                 break;
@@ -297,7 +297,7 @@ impl Batch {
             let shown = shown.remove(&entry.index);
             entry.index += first;
             end = end.max(entry.index + 1);
-            self.told.insert(entry.index, Told::of(entry, shown));
+            self.told.insert(entry.index, Told::from_entry(entry, shown));
         }
         if let Some(pack) = call.pack {
             self.packs.insert(pack);
@@ -331,7 +331,7 @@ impl Batch {
             Ok(()) | Err(QueryError::Life(_)) => {}
             Err(error) => return Err(error),
         }
-        let shard = ShardIdentity::of(locked.slot(slot)?);
+        let shard = ShardIdentity::from_row(locked.slot(slot)?);
         let foreseen = foreseen.filter(|foreseen| foreseen.holds(&locked.run, shard));
         let (drafted, mut events) =
             foreseen.map_or_else(Default::default, |foreseen| (Some(foreseen.draft), foreseen.events));

@@ -26,7 +26,7 @@ use crate::transaction::follow_up::Recompute;
 pub(crate) struct Failures<'a>(BTreeMap<Fingerprint, (&'a Signature, &'a str)>);
 
 impl<'a> Failures<'a> {
-    pub(crate) fn of(groups: &'a [Group]) -> Self {
+    pub(crate) fn from_groups(groups: &'a [Group]) -> Self {
         let mut failures = BTreeMap::new();
         let entries = groups.iter().flat_map(|group| &group.entries);
         let failing = entries
@@ -84,7 +84,7 @@ impl<'a> Failures<'a> {
         asked: BTreeSet<Fingerprint>,
         now: Timestamp,
     ) -> Result<Vec<Route>> {
-        let mut found = routes::of(session, run.project, asked).await?;
+        let mut found = routes::list(session, run.project, asked).await?;
         let known: BTreeSet<Fingerprint> =
             found.iter().filter(|route| route.test_case.is_none()).map(|route| route.fingerprint).collect();
         let new: Vec<NewFailure<'_>> = self

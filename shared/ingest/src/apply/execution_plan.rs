@@ -71,7 +71,7 @@ pub(crate) struct ExecutionPlan {
 
 impl ExecutionPlan {
     /// Works it out.
-    pub(crate) fn of(basis: Basis<'_>, stored: Stored, groups: &[Group]) -> Result<Self> {
+    pub(crate) fn new(basis: Basis<'_>, stored: Stored, groups: &[Group]) -> Result<Self> {
         let Stored { mut executions, predecessors } = stored;
         let mut draft = Self { predecessors, ..Self::default() };
         draft.ids.reserve(groups.len());

@@ -38,7 +38,7 @@ impl ProjectLookups {
         let mut session = store.db().read().await?;
         let (browsers, aside) = lanes::browsers_and_quarantine(&mut session, project, now).await?;
         drop(session);
-        let mut known = Self::of(browsers, aside);
+        let mut known = Self::from_browsers(browsers, aside);
         for (name, browser_name) in known.missing(groups) {
             let mut session = store.db().begin().await?;
             let id = lanes::browser(&mut session, project, name, browser_name).await?;
@@ -48,7 +48,7 @@ impl ProjectLookups {
         Ok(known)
     }
 
-    fn of(browsers: Vec<BrowserProject>, aside: Vec<TestCaseId>) -> Self {
+    fn from_browsers(browsers: Vec<BrowserProject>, aside: Vec<TestCaseId>) -> Self {
         Self { browsers: browsers.into_iter().map(|browser| (browser.name, browser.id)).collect(), aside }
     }
 

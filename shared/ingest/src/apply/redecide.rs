@@ -37,7 +37,7 @@ pub(crate) async fn redecide(
         return Ok(0);
     }
     let cases: Vec<i64> = changes.iter().map(|change| change.after.test_case.get()).collect();
-    let failures = Failures::of(&[]);
+    let failures = Failures::from_groups(&[]);
     failures.begin(session, &locked.run, false).await?;
     let (_, predecessors) = executions::of_batch_with_predecessors(session, place, cases).await?;
     let assigned = changes.iter_mut().map(|change| &mut change.after);

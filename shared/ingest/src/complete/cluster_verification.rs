@@ -129,7 +129,7 @@ pub fn series_since(state: &TestState, cluster: &ClusterRow, was_here: bool) -> 
     let (at, run) = (cluster.last_seen_at, cluster.last_run);
     let is_all = was_here && !state.knows_before(at, run);
     let since = if is_all { state.recent().len() } else { state.count_after(at, run) };
-    Series::of(state.recent(), since)
+    Series::from_outcomes(state.recent(), since)
 }
 
 /// Clusters in groups of not too many tests; one that affects more of them

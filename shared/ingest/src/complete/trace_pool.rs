@@ -141,7 +141,7 @@ async fn met_elsewhere(
 /// Size of a trace, and its entries that could be kept apart, with the hash of
 /// their compressed bytes; none of an archive that cannot be read.
 async fn parts_of(ctx: &Context, project: ProjectId, trace: &WholeTrace) -> Result<(u64, Vec<Part>)> {
-    let content = Content::of(&mut ctx.store.db().read().await?, project, trace.blob).await?;
+    let content = Content::load(&mut ctx.store.db().read().await?, project, trace.blob).await?;
     let stored = StoredFile { store: &ctx.store, content: &content };
     let found = match Archive::open(&stored, Limits::DEFAULT).await {
         Ok(archive) => candidates(&archive, content.size()),

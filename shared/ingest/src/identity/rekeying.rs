@@ -55,7 +55,7 @@ pub(super) async fn rekey(
         let before: Vec<&ExecutionRow> = before.iter().filter(|row| ids.contains(&row.id.get())).collect();
         rekey_lanes(session, run, (lane, &lanes), (&before, &after)).await?;
         let rows = before.into_iter().chain(&after);
-        let followed: Vec<Followed> = rows.filter_map(Followed::of).collect();
+        let followed: Vec<Followed> = rows.filter_map(Followed::from_row).collect();
         queue_behind(session, (run.project, lane), (run.order_at, run.id), &followed, now).await?;
     }
     for (rows, sign) in [(&before, 1), (&after, -1)] {

@@ -147,7 +147,7 @@ pub(crate) async fn choose(
     drop(session);
     let is_unclear = is_unclear(&candidates);
     if let Some(trace) = trace.filter(|_| is_unclear) {
-        sent.recording = trace_browser::of(ctx, trace).await;
+        sent.recording = trace_browser::find_recording(ctx, trace).await;
     }
     let recording = sent.recording.as_ref().filter(|_| is_unclear);
     let among = candidates.iter().map(|candidate| (candidate.row.id, candidate.files.len())).collect();

@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
             }
         };
         let Opened { mut locked, slot, is_known } = opened;
-        let shard = ShardIdentity::of(locked.slot(slot)?);
+        let shard = ShardIdentity::from_row(locked.slot(slot)?);
         let lanes = locked.lanes.clone();
         let placed = self.packed.place(&mut session, self.recorded).await?;
         let mut target = Target {

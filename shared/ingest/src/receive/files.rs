@@ -94,7 +94,7 @@ pub(crate) async fn publish_stored(
     let head = match blob.size {
         0 => Bytes::new(),
         size => {
-            let content = Content::of(&mut ctx.store.db().read().await?, project, blob.id).await?;
+            let content = Content::load(&mut ctx.store.db().read().await?, project, blob.id).await?;
             content.read(&ctx.store, 0..size.min(HEAD_BYTES)).await?
         }
     };

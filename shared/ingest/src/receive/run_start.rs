@@ -137,7 +137,7 @@ async fn try_open(opening: &Opening<'_>, actor: Actor) -> Result<Option<Ticket>>
     locked.close(session, now).await?;
     noted.committed();
     if kind == TokenKind::Stream {
-        ctx.write_coalescer.remember_client((run, TokenHash::of(&token)), true);
+        ctx.write_coalescer.remember_client((run, TokenHash::from_token(&token)), true);
     }
     Ok(Some(Ticket { run, project, token, url: ctx.links.run(run.get()) }))
 }
@@ -195,6 +195,6 @@ pub async fn begin(
     let noted = note_minted(&mut session, actor, (project, run), kind, now).await?;
     locked.close(session, now).await?;
     noted.committed();
-    ctx.write_coalescer.remember_client((run, TokenHash::of(&token)), true);
+    ctx.write_coalescer.remember_client((run, TokenHash::from_token(&token)), true);
     Ok(Ticket { run, project, token, url: ctx.links.run(run.get()) })
 }

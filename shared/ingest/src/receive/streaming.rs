@@ -56,7 +56,7 @@ pub struct EventsTaken {
 pub async fn events(ctx: &Context, run: RunId, body: EventsBody, now: Timestamp) -> Result<EventsTaken> {
     let EventsBody { size, stream_token, begun, steps, completes, processed, ignored } = body;
     let entries = completes.entries;
-    let claim = Claim::of(run, stream_token.as_deref(), keys_of(&entries), now)?;
+    let claim = Claim::new(run, stream_token.as_deref(), keys_of(&entries), now)?;
     let passing =
         begun.iter().map(run_events::test_begun).chain(steps.iter().map(run_events::step)).collect();
     let sender = claim.sender();
@@ -91,7 +91,7 @@ pub async fn stored_events(
     });
     let named = named.await.map_err(|_| StoreError::Damaged("results could not be read"))?;
     let (cases, keys) = named.map_err(unreadable)?;
-    let claim = Claim::of(run, stream_token.as_deref(), keys, now)?;
+    let claim = Claim::new(run, stream_token.as_deref(), keys, now)?;
     let passing =
         begun.iter().map(run_events::test_begun).chain(steps.iter().map(run_events::step)).collect();
     let kept = inbox::stage_stored(&ctx.store, &claim, passing, cases).await;

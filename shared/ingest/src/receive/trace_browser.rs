@@ -37,7 +37,7 @@ pub(crate) struct Recording {
 }
 
 /// What the trace tells of its recording; `None` when it is no trace.
-pub(crate) async fn of(ctx: &Context, trace: &StagedBlob) -> Option<Recording> {
+pub(crate) async fn find_recording(ctx: &Context, trace: &StagedBlob) -> Option<Recording> {
     if trace.size > MAX_TRACE_BYTES {
         return None;
     }

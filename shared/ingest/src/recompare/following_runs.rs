@@ -66,7 +66,7 @@ pub struct Followed {
 impl Followed {
     /// Of what is gone: only what was decided was compared with.
     #[must_use]
-    pub fn of(row: &ExecutionRow) -> Option<Self> {
+    pub fn from_row(row: &ExecutionRow) -> Option<Self> {
         row.outcome.is_decided().then_some(Self { id: row.id, series: (row.test_case, row.browser_id) })
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct CiJob {
 
 /// What the metadata of a run says about its CI job; `None` outside of CI, and where
 /// build and job have no names.
-pub(crate) fn of(fields: &RunFields) -> Option<CiJob> {
+pub(crate) fn from_fields(fields: &RunFields) -> Option<CiJob> {
     let metadata = fields.metadata.as_ref()?;
     let section = |name: &str| metadata.get(name).and_then(Value::as_object);
     let ci = section("ci")?;

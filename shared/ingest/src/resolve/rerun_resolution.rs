@@ -30,7 +30,7 @@ struct Candidate {
 impl Opening<'_> {
     /// The CI job of the client.
     pub(crate) fn job(&self) -> Option<CiJob> {
-        ci_job::of(self.fields)
+        ci_job::from_fields(self.fields)
     }
 
     /// The attempt of that job, where it is known.

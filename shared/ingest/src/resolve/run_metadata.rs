@@ -44,7 +44,7 @@ pub(crate) async fn describe(
         is_sharded: locked.run.shard_total.is_some(),
         is_repeat: locked.judge(|slots| slots.is_repeated(index)),
     };
-    let before = Described::of(&locked.run);
+    let before = Described::from_run(&locked.run);
     if let Some(lanes) = lanes.filter(|_| can_move(&locked.run)) {
         locked.run.lane_id = lanes.own;
         locked.run.branch = lanes.branch;
@@ -55,7 +55,7 @@ pub(crate) async fn describe(
     fill(&mut locked.run, fields, sender, plan);
     let details = runs::details(session, locked.run.project, locked.run.id).await?;
     let merged = merged(details.clone(), fields, sender.is_one_of_many());
-    let has_changed = before != Described::of(&locked.run) || details != merged;
+    let has_changed = before != Described::from_run(&locked.run) || details != merged;
     if let Some(ci) = fields.metadata.as_ref().and_then(|metadata| metadata.get("ci")).and_then(json) {
         locked.slot_mut(slot)?.metadata_ci = Some(ci);
     }
@@ -123,7 +123,7 @@ pub(crate) async fn better_lanes(
 struct Described([Option<String>; 10], i64, Option<i64>, [bool; 3]);
 
 impl Described {
-    fn of(run: &RunRow) -> Self {
+    fn from_run(run: &RunRow) -> Self {
         let texts = [
             &run.label,
             &run.commit_sha,

@@ -144,7 +144,7 @@ async fn count_rows(session: &mut Session, hidden: &DoomedRun, run: &RunRow, now
 async fn follow_routes(session: &mut Session, hidden: &DoomedRun, rows: &mut [ExecutionRow]) -> Result<()> {
     let of_row = |row: &ExecutionRow| row.cluster.and(row.facts.fingerprint);
     let fingerprints: BTreeSet<Fingerprint> = rows.iter().filter_map(of_row).collect();
-    let found = routes::of(session, hidden.project, fingerprints).await?;
+    let found = routes::list(session, hidden.project, fingerprints).await?;
     let by_key: BTreeMap<(Fingerprint, Option<TestCaseId>), ClusterId> =
         found.into_iter().map(|route| ((route.fingerprint, route.test_case), route.cluster)).collect();
     let mut moved: Vec<(ExecutionId, ClusterId)> = Vec::new();

@@ -45,7 +45,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    fn of(evidence: &[(usize, Box<Evidence>)]) -> Result<Self, StoreError> {
+    fn from_evidence(evidence: &[(usize, Box<Evidence>)]) -> Result<Self, StoreError> {
         let mut packing = Self::default();
         for (index, evidence) in evidence {
             packing.add(*index, evidence)?;
@@ -94,7 +94,7 @@ impl Packed {
             return Ok(Self::default());
         }
         // Compressing megabytes would hold up other requests of this thread.
-        let packed = tokio::task::spawn_blocking(move || Packing::of(&evidence));
+        let packed = tokio::task::spawn_blocking(move || Packing::from_evidence(&evidence));
         let packed = packed.await.map_err(|_| StoreError::Damaged("evidence could not be compressed"))??;
         Self::placed(store, project, known, packed, now).await
     }
@@ -131,7 +131,7 @@ impl Packed {
 
     /// [`Packed::write`] for little evidence, which always goes with the rows.
     pub(crate) fn small(entries: &mut [TestCaseEntry]) -> Result<Self> {
-        Ok(Packing::of(&taken(entries))?.filled())
+        Ok(Packing::from_evidence(&taken(entries))?.filled())
     }
 
     /// Where the evidence of each entry lies in the pack, by index of the entry.
@@ -262,5 +262,5 @@ fn taken(entries: &mut [TestCaseEntry]) -> Vec<(usize, Box<Evidence>)> {
 
 /// The slices of a pack, by index of the entry.
 pub(crate) fn slices(frames: &[(usize, Frame)], pack: PackId) -> HashMap<usize, EvidenceSlice> {
-    frames.iter().map(|(index, frame)| (*index, frame.of(pack))).collect()
+    frames.iter().map(|(index, frame)| (*index, frame.in_pack(pack))).collect()
 }

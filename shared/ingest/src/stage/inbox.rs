@@ -47,17 +47,17 @@ pub(crate) async fn stage_stored(
     cases: StoredCases,
 ) -> Result<Producer> {
     let producer = run_token::recognise_producer(store, claim).await?;
-    let origin = Origin::of(claim, &producer);
+    let origin = Origin::from_claim(claim, &producer);
     let parts = cases.parts(MOST_IN_ROW, PART_BYTES);
     let cases = Arc::new(Mutex::new(cases));
     for positions in parts {
         let keys = positions.iter().filter_map(|position| claim.keys.get(*position).copied()).collect();
         let look = |shown: &mut HashMap<usize, Preview>, entry: &TestCaseEntry| {
-            shown.extend(Preview::of(entry).map(|of_entry| (entry.index, of_entry)));
+            shown.extend(Preview::from_entry(entry).map(|of_entry| (entry.index, of_entry)));
         };
         let (entries, packing, shown) = read_stored(&cases, positions, HashMap::new(), look).await?;
         let packed = Packed::placed(store, origin.project, Some(origin.run), packing, origin.at).await?;
-        let call = StagedRequest::of(store, packed, std::mem::take(&mut passing), shown, entries, keys)?;
+        let call = StagedRequest::new(store, packed, std::mem::take(&mut passing), shown, entries, keys)?;
         stage_alone(store, origin, &[call]).await?;
     }
     Ok(producer)
@@ -148,7 +148,7 @@ pub(crate) async fn stage_after_check(
     entries: Vec<TestCaseEntry>,
 ) -> Result<Producer> {
     let producer = run_token::recognise_producer(store, claim).await?;
-    let origin = Origin::of(claim, &producer);
+    let origin = Origin::from_claim(claim, &producer);
     let entries = entries.into_iter().zip(claim.keys.iter().copied()).collect();
     let calls = StagedRequest::of_request(store, origin, passing, entries).await?;
     stage_alone(store, origin, &calls).await?;
@@ -174,13 +174,13 @@ pub(crate) async fn stage_for_clients(
         })
         .collect();
     let admitted = rows::add_of_clients(session, &claimed).await?;
-    let producer = admitted.into_iter().map(|admitted| Some(Producer::of(admitted?)));
+    let producer = admitted.into_iter().map(|admitted| Some(Producer::from_admitted(admitted?)));
     Ok(producer.collect())
 }
 
 /// Stages a prepared request on its own, after its sender is authenticated.
 pub(crate) async fn stage_prepared(store: &Store, claim: &Claim, call: StagedRequest) -> Result<Producer> {
     let producer = run_token::recognise_producer(store, claim).await?;
-    stage_alone(store, Origin::of(claim, &producer), &[call]).await?;
+    stage_alone(store, Origin::from_claim(claim, &producer), &[call]).await?;
     Ok(producer)
 }

@@ -100,14 +100,14 @@ pub(crate) struct Producer {
 
 impl Producer {
     /// Of somebody who was seen immediately to be a client of a run that goes on.
-    pub(crate) const fn of(admitted: Admitted) -> Self {
+    pub(crate) const fn from_admitted(admitted: Admitted) -> Self {
         let Admitted { project, slot, inserted } = admitted;
         Self { project, slot, goes_on: true, inserted }
     }
 }
 
 impl Claim {
-    pub(crate) fn of(run: RunId, token: Option<&str>, keys: Vec<i64>, at: Timestamp) -> Result<Self> {
+    pub(crate) fn new(run: RunId, token: Option<&str>, keys: Vec<i64>, at: Timestamp) -> Result<Self> {
         Ok(Self { run, token: hash_of(token)?, keys, at })
     }
 
@@ -131,7 +131,7 @@ pub(crate) async fn recognise_producer(store: &Store, claim: &Claim) -> Result<P
 }
 
 fn hash_of(token: Option<&str>) -> Result<TokenHash> {
-    Ok(TokenHash::of(token.filter(|token| !token.is_empty()).ok_or(TokenRefusal::Missing)?))
+    Ok(TokenHash::from_token(token.filter(|token| !token.is_empty()).ok_or(TokenRefusal::Missing)?))
 }
 
 /// The bearer of a token, when it opens the run.

@@ -54,7 +54,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Of a client that was recognised.
-    pub(crate) const fn of(claim: &Claim, producer: &Producer) -> Self {
+    pub(crate) const fn from_claim(claim: &Claim, producer: &Producer) -> Self {
         Self { project: producer.project, run: claim.run, slot: producer.slot, at: claim.at }
     }
 }
@@ -69,7 +69,7 @@ impl StagedRequest {
     ) -> Result<Self> {
         let shown = preview_of(&entries);
         let packed = Packed::small(&mut entries)?;
-        Self::of(store, packed, passing, shown, entries, keys)
+        Self::new(store, packed, passing, shown, entries, keys)
     }
 
     /// Calls of one request that brought much: more than one for many results.
@@ -106,10 +106,10 @@ impl StagedRequest {
         let (mut entries, keys): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
         let shown = preview_of(&entries);
         let packed = Packed::write(store, project, Some(run), &mut entries, at).await?;
-        Self::of(store, packed, passing, shown, entries, keys)
+        Self::new(store, packed, passing, shown, entries, keys)
     }
 
-    pub(crate) fn of(
+    pub(crate) fn new(
         store: &Store,
         mut packed: Packed,
         passing: Vec<NewEvent>,
@@ -135,7 +135,7 @@ impl StagedRequest {
 }
 
 fn preview_of(entries: &[TestCaseEntry]) -> HashMap<usize, Preview> {
-    entries.iter().filter_map(|entry| Some((entry.index, Preview::of(entry)?))).collect()
+    entries.iter().filter_map(|entry| Some((entry.index, Preview::from_entry(entry)?))).collect()
 }
 
 /// Entries in rows of at most [`MOST_IN_ROW`]; those of one test stay together,
@@ -165,7 +165,7 @@ impl StagedPayload {
         Ok(rows::stored(json, backend)?)
     }
 
-    pub(crate) fn of(body: &[u8]) -> Result<Self> {
+    pub(crate) fn from_body(body: &[u8]) -> Result<Self> {
         let brought = serde_json::from_slice(&rows::told(body)?);
         Ok(brought.map_err(|_| StoreError::Damaged("results that wait"))?)
     }

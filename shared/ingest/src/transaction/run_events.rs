@@ -100,7 +100,7 @@ pub(crate) struct Preview {
 
 impl Preview {
     /// Of an entry; `None` when its evidence tells nothing.
-    pub(crate) fn of(entry: &TestCaseEntry) -> Option<Self> {
+    pub(crate) fn from_entry(entry: &TestCaseEntry) -> Option<Self> {
         let evidence = entry.evidence.as_deref()?;
         let shown = Self { step_events: evidence.step_events.clone(), browser: evidence.browser.clone() };
         (!shown.step_events.is_empty() || shown.browser.is_some()).then_some(shown)
@@ -119,7 +119,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    pub(crate) fn of(entry: &TestCaseEntry, shown: Option<Preview>) -> Self {
+    pub(crate) fn from_entry(entry: &TestCaseEntry, shown: Option<Preview>) -> Self {
         let mut location = entry.file_path.clone();
         for number in [entry.line, entry.column].into_iter().flatten() {
             location.push(':');

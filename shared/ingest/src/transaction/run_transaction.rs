@@ -75,7 +75,7 @@ impl LockedRun {
     pub(crate) async fn lock(session: &mut Session, project: ProjectId, id: RunId) -> Result<Self> {
         let (run, slots, lanes) = runs::lock_with_slots(session, project, id).await?;
         let lanes = counting_lanes(&run, &lanes)?;
-        Ok(Self::of(run, slots, lanes, false))
+        Ok(Self::new(run, slots, lanes, false))
     }
 
     /// Takes over a run that this transaction just made.
@@ -87,12 +87,12 @@ impl LockedRun {
     ) -> Result<Self> {
         let (run, slots, _) = runs::lock_with_slots(session, project, id).await?;
         let new_run = Some((id, run.order_at));
-        let mut fresh = Self::of(run, slots, lanes, true);
+        let mut fresh = Self::new(run, slots, lanes, true);
         fresh.counter_deltas = Growth { runs: 1, new_run, ..Growth::default() };
         Ok(fresh)
     }
 
-    fn of(run: RunRow, slots: Vec<SlotRow>, lanes: Vec<i64>, is_fresh: bool) -> Self {
+    fn new(run: RunRow, slots: Vec<SlotRow>, lanes: Vec<i64>, is_fresh: bool) -> Self {
         Self {
             before: contribution(&run),
             found: run.clone(),

@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    fn of(values: &[&'static str]) -> Next {
+    fn next_of_headers(values: &[&'static str]) -> Next {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(LINK, HeaderValue::from_static(value));
@@ -97,12 +97,12 @@ mod tests {
     #[test]
     fn the_next_page_is_found_among_the_links() {
         let at = |target: &str| Next::At(target.to_owned());
-        assert_eq!(of(&[]), Next::NotSaid);
-        assert_eq!(of(&["</orgs?page=1>; rel=\"prev\""]), Next::Last);
-        assert_eq!(of(&["</a>; rel=\"first\", </b?x=1,2>; rel=\"next\""]), at("/b?x=1,2"));
-        assert_eq!(of(&["</a>; title=\"a, <b>; rel=next\"; rel=last"]), Next::Last);
-        assert_eq!(of(&["</a>; rel=last", "</b>;REL=\"last Next\""]), at("/b"));
-        assert_eq!(of(&["</a"]), Next::Last);
+        assert_eq!(next_of_headers(&[]), Next::NotSaid);
+        assert_eq!(next_of_headers(&["</orgs?page=1>; rel=\"prev\""]), Next::Last);
+        assert_eq!(next_of_headers(&["</a>; rel=\"first\", </b?x=1,2>; rel=\"next\""]), at("/b?x=1,2"));
+        assert_eq!(next_of_headers(&["</a>; title=\"a, <b>; rel=next\"; rel=last"]), Next::Last);
+        assert_eq!(next_of_headers(&["</a>; rel=last", "</b>;REL=\"last Next\""]), at("/b"));
+        assert_eq!(next_of_headers(&["</a"]), Next::Last);
     }
 
     #[test]

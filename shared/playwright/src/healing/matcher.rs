@@ -78,7 +78,7 @@ impl Answer {
 #[must_use]
 pub fn heal(target: &Element, before: &[Element], page: &[Element]) -> Answer {
     let page = &page[..page.len().min(MAX_ELEMENTS)];
-    let facts = Facts::of(target, before, page);
+    let facts = Facts::new(target, before, page);
     let mut ranked: Vec<Ranked> = page
         .iter()
         .enumerate()
@@ -115,7 +115,7 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn of(target: &Element, before: &'a [Element], page: &'a [Element]) -> Self {
+    fn new(target: &Element, before: &'a [Element], page: &'a [Element]) -> Self {
         let has_tags = page.iter().any(|element| !element.tag.is_empty());
         // A tree of roles and names would be unlike whatever was stored.
         let key: fn(&Element) -> Key<'_> = if has_tags { Element::key } else { Element::key_by_name };

@@ -95,7 +95,7 @@ pub fn verification(all: &[FailingTest], proof: f64) -> Option<Verification> {
     for test in all {
         let identity = (&test.file_path, &test.suite_path, &test.title);
         known.insert(identity);
-        let target = Target::of(test);
+        let target = Target::from_test(test);
         let place = match failing.iter().position(|other| other.target == target) {
             Some(place) => place,
             None if failing.len() == MAX_TARGETS => continue,
@@ -139,7 +139,7 @@ pub fn verification(all: &[FailingTest], proof: f64) -> Option<Verification> {
 }
 
 impl Target {
-    fn of(test: &FailingTest) -> Self {
+    fn from_test(test: &FailingTest) -> Self {
         let exact =
             exact_file_pattern(&test.file_path, &test.found_too).filter(|_| !test.found_too.is_empty());
         let file = exact.unwrap_or_else(|| file_pattern(&test.file_path));

@@ -292,7 +292,7 @@ impl TestFunction {
 impl Step {
     /// What the step acts on; nothing for one that opens an address.
     fn target(&self) -> Option<Target> {
-        Target::of(self).ok().flatten()
+        Target::from_step(self).ok().flatten()
     }
 
     /// Whether a literal is typed that should not stand in code.

@@ -46,7 +46,7 @@ impl Target {
     ///
     /// # Errors
     /// Says what is wrong with its locator.
-    pub(super) fn of(step: &Step) -> Result<Option<Self>, String> {
+    pub(super) fn from_step(step: &Step) -> Result<Option<Self>, String> {
         if let Some(locator) = &step.locator {
             return Self::read(locator).map(Some);
         }
@@ -85,7 +85,7 @@ impl Target {
             if !call.is_locator() {
                 return Err(format!("{} is no part of a locator", call.name));
             }
-            let args = call.arguments.iter().map(|argument| Arg::of(text, argument));
+            let args = call.arguments.iter().map(|argument| Arg::from_text(text, argument));
             Ok(Call { name: call.name.clone(), args: args.collect::<Result<_, _>>()? })
         });
         Ok(Self(calls.collect::<Result<_, _>>()?))
@@ -147,7 +147,7 @@ fn is_id(selector: &str) -> bool {
 }
 
 impl Arg {
-    fn of(text: &str, argument: &Argument) -> Result<Self, String> {
+    fn from_text(text: &str, argument: &Argument) -> Result<Self, String> {
         let written = &text[argument.range.clone()];
         Ok(match &argument.value {
             Value::Text(_) if written.starts_with('`') => {
@@ -166,13 +166,13 @@ impl Arg {
                 properties
                     .iter()
                     .map(|property| match super::read::is_identifier(&property.name) {
-                        true => Ok((property.name.clone(), Self::of(text, &property.value)?)),
+                        true => Ok((property.name.clone(), Self::from_text(text, &property.value)?)),
                         false => Err("the name of an option is an identifier".to_owned()),
                     })
                     .collect::<Result<_, _>>()?,
             ),
             Value::List(list) => {
-                Self::List(list.iter().map(|each| Self::of(text, each)).collect::<Result<_, _>>()?)
+                Self::List(list.iter().map(|each| Self::from_text(text, each)).collect::<Result<_, _>>()?)
             }
             Value::Chain(chain) => Self::Chain(Target::of_chain(text, chain)?),
             Value::Expression if written == "true" => Self::Flag(true),

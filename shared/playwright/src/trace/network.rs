@@ -197,7 +197,7 @@ impl Exchange {
 }
 
 impl ConsoleLine {
-    pub(super) fn of(console: Console, offset: f64) -> Self {
+    pub(super) fn from_console(console: Console, offset: f64) -> Self {
         let location = &console.location;
         Self {
             kind: cut(console.message_type, 20),

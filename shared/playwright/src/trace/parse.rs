@@ -351,7 +351,7 @@ impl Reading {
             }
             "console" => {
                 if let Some(console) = events::read::<Console>(line) {
-                    self.console(ConsoleLine::of(console, context.offset));
+                    self.console(ConsoleLine::from_console(console, context.offset));
                 }
             }
             "event" if line.contains("\"pageError\"") => {
@@ -413,7 +413,7 @@ impl Reading {
         let is_named_step = is_step && (method == "test.step" || before.call_id.starts_with("test.step@"));
         let api = api_of(before.api_name.as_deref(), &title, &before.call_id, &method);
         let stack = match before.stack {
-            none if none.is_empty() => stacks.of(&before.call_id, &mut self.room_for_stacks)?,
+            none if none.is_empty() => stacks.frames(&before.call_id, &mut self.room_for_stacks)?,
             stack => stacks::kept(stack),
         };
         let param = |name: &str| {

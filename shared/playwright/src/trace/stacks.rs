@@ -48,7 +48,7 @@ impl Stacks {
     }
 
     /// Writes out the stack of a call; empty when there is none.
-    pub(super) fn of(&self, call: &str, room: &mut Room) -> Result<Vec<Frame>, ParseError> {
+    pub(super) fn frames(&self, call: &str, room: &mut Room) -> Result<Vec<Frame>, ParseError> {
         let Some(packed) = self.of_calls.get(call) else { return Ok(Vec::new()) };
         let mut stack = Vec::with_capacity(packed.len());
         for (file, line, column, function) in packed {
@@ -124,7 +124,7 @@ mod tests {
         let stacks = Stacks::read(&file_of(&"x".repeat(100_000), 40), 100).unwrap();
         let mut room = Room::of_trace();
         let written: Vec<Vec<Frame>> =
-            (0..=41).map(|call| stacks.of(&format!("call@{call}"), &mut room).unwrap()).collect();
+            (0..=41).map(|call| stacks.frames(&format!("call@{call}"), &mut room).unwrap()).collect();
         let frames: Vec<usize> = written.iter().map(Vec::len).collect();
         assert_eq!(frames, [&[0][..], &[50; 40], &[0]].concat());
         assert!(written.iter().all(|stack| bytes_of(stack) <= 50 * (MAX_NAME_CHARS + 8)));
@@ -136,7 +136,7 @@ mod tests {
         let stacks = Stacks::read(&file_of(&"x".repeat(1_000), 1), 100).unwrap();
         let (mut room, mut written) = (Room::of_trace(), 0);
         let refused = loop {
-            match stacks.of("call@1", &mut room) {
+            match stacks.frames("call@1", &mut room) {
                 Ok(stack) => written += bytes_of(&stack),
                 Err(error) => break error,
             }

@@ -31,7 +31,7 @@ impl Unproven {
     /// [`AccountRefusal::NoAddress`]; [`crate::QueryError::Store`] when the
     /// database does not answer.
     #[boxed]
-    pub async fn of(store: &Store, user: UserId) -> Result<Option<Self>> {
+    pub async fn load(store: &Store, user: UserId) -> Result<Option<Self>> {
         let found = users::get(&mut store.db().read().await?, user).await?;
         let email = found.and_then(|user| user.email).ok_or(AccountRefusal::NoAddress)?;
         Ok(email.verified_at.is_none().then_some(Self { user, address: email.address }))

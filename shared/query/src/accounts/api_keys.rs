@@ -63,14 +63,14 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    fn of(row: &KeyListed, created_by: Option<&UserRow>) -> Self {
+    fn from_row(row: &KeyListed, created_by: Option<&UserRow>) -> Self {
         Self {
             id: row.id.get(),
             name: row.name.clone(),
             key_prefix: row.key_prefix.clone(),
             permission: row.permission.as_str(),
             project_ids: row.projects.as_ref().map(|ids| ids.iter().map(|id| id.get()).collect()),
-            created_by: created_by.map(UserRef::of),
+            created_by: created_by.map(UserRef::from_row),
             created_at: row.created_at,
             last_used_at: row.last_used_at,
             expires_at: row.expires_at,
@@ -100,7 +100,7 @@ pub async fn list(
     let creators: BTreeSet<i64> = rows.items.iter().map(|row| row.created_by.get()).collect();
     let creators = users::get_many(&mut session, creators.into_iter().collect()).await?;
     let creators: HashMap<UserId, &UserRow> = creators.iter().map(|row| (row.id, row)).collect();
-    Ok(rows.map(|row| ApiKey::of(&row, creators.get(&row.created_by).copied())))
+    Ok(rows.map(|row| ApiKey::from_row(&row, creators.get(&row.created_by).copied())))
 }
 
 /// A key about to be created. Its name was judged.
@@ -184,7 +184,7 @@ pub async fn create(
     let stored = api_keys::get(&mut session, owner.id, id).await?;
     let stored = stored.ok_or_else(|| QueryError::not_found(Entity::ApiKey, id))?;
     let creator = users::get(&mut session, stored.created_by).await?;
-    let shown = ApiKey::of(&stored, creator.as_ref());
+    let shown = ApiKey::from_row(&stored, creator.as_ref());
     let detail = json!({
         "user": owner.id.get(),
         "prefix": shown.key_prefix,

@@ -67,7 +67,7 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    fn of(row: &InvitationRow, invited_by: Option<&UserRow>) -> Self {
+    fn from_row(row: &InvitationRow, invited_by: Option<&UserRow>) -> Self {
         Self {
             id: row.id.get(),
             user_id: row.user.get(),
@@ -75,7 +75,7 @@ impl Invitation {
             role: row.role.as_str(),
             is_global: row.scope.is_global,
             project_ids: row.scope.project_ids.iter().map(|id| id.get()).collect(),
-            invited_by: invited_by.map(UserRef::of),
+            invited_by: invited_by.map(UserRef::from_row),
             created_at: row.created_at,
             expires_at: row.expires_at,
             accepted_at: row.accepted_at,
@@ -105,7 +105,7 @@ pub async fn list(
     let ids = rows.items.iter().filter_map(|row| row.invited_by).map(UserId::get).collect();
     let inviting = users::get_many(&mut session, ids).await?;
     let inviting: HashMap<UserId, &UserRow> = inviting.iter().map(|row| (row.id, row)).collect();
-    Ok(rows.map(|row| Invitation::of(&row, row.invited_by.and_then(|id| inviting.get(&id).copied()))))
+    Ok(rows.map(|row| Invitation::from_row(&row, row.invited_by.and_then(|id| inviting.get(&id).copied()))))
 }
 
 /// How many invitations were neither accepted nor revoked.
@@ -311,7 +311,7 @@ async fn sent(
     };
     session.commit().await?;
     recorded.committed();
-    Ok(Invited { invitation: Invitation::of(&invitation, inviting.as_ref()), accept_url })
+    Ok(Invited { invitation: Invitation::from_row(&invitation, inviting.as_ref()), accept_url })
 }
 
 /// The account of an invitation and the invitation, both held.

@@ -84,7 +84,7 @@ pub struct UserProjects {
 }
 
 impl UserProjects {
-    fn of(role: Role, found: &Assignments) -> Self {
+    fn new(role: Role, found: &Assignments) -> Self {
         Self {
             is_global: role == Role::Administrator || found.is_global,
             project_ids: found.projects.iter().map(|id| id.get()).collect(),
@@ -100,7 +100,7 @@ impl UserProjects {
 pub async fn of_user(ctx: &Context, user: Authorized<UserId>) -> Result<UserProjects> {
     let mut session = ctx.store.db().read().await?;
     let row = required(&mut session, user.get()).await?;
-    Ok(UserProjects::of(row.role, &assignments::of_user(&mut session, row.id).await?))
+    Ok(UserProjects::new(row.role, &assignments::of_user(&mut session, row.id).await?))
 }
 
 /// Assigns projects to an account; what is not named stays as it is.
@@ -146,7 +146,7 @@ pub async fn set_of_user(
         session.commit().await?;
         recorded.committed();
     }
-    Ok(UserProjects::of(row.role, &wanted))
+    Ok(UserProjects::new(row.role, &wanted))
 }
 
 /// Why an account reaches a project.

@@ -38,7 +38,7 @@ pub struct OwnAccount {
 impl OwnAccount {
     /// Shows a stored account.
     #[must_use]
-    pub fn of(row: &UserRow) -> Self {
+    pub fn from_row(row: &UserRow) -> Self {
         let email = row.email.as_ref();
         Self {
             id: Some(row.id.get()),
@@ -75,11 +75,11 @@ impl OwnAccount {
 /// # Errors
 /// [`crate::QueryError::Store`] when the database does not answer.
 #[boxed]
-pub async fn of(store: &Store, caller: &Identity) -> Result<Option<OwnAccount>> {
+pub async fn load(store: &Store, caller: &Identity) -> Result<Option<OwnAccount>> {
     if matches!(caller.principal(), Principal::AuthOff) {
         return Ok(Some(OwnAccount::virtual_administrator()));
     }
     let Some(user) = caller.user_id() else { return Ok(None) };
     let row = users::get(&mut store.db().read().await?, user).await?;
-    Ok(row.as_ref().map(OwnAccount::of))
+    Ok(row.as_ref().map(OwnAccount::from_row))
 }

@@ -38,7 +38,7 @@ impl Changing {
     /// [`Denied::AuthenticationRequired`] when it is gone;
     /// [`crate::QueryError::Store`] when the database does not answer.
     #[boxed]
-    pub async fn of(store: &Store, user: UserId) -> Result<Self> {
+    pub async fn load(store: &Store, user: UserId) -> Result<Self> {
         let found = users::get(&mut store.db().read().await?, user).await?;
         Ok(Self { user: found.ok_or(Denied::AuthenticationRequired)? })
     }

@@ -33,7 +33,7 @@ impl SessionName {
         bytes.try_into().ok().map(Self)
     }
 
-    fn of(sid_hash: &[u8]) -> Self {
+    fn from_hash(sid_hash: &[u8]) -> Self {
         let mut name = [0; NAME_BYTES];
         name.iter_mut().zip(sid_hash).for_each(|(to, from)| *to = *from);
         Self(name)
@@ -75,7 +75,7 @@ pub struct SessionItem {
 pub type SessionKey = (i64, String);
 
 fn key(row: &SessionListed) -> SessionKey {
-    (row.created_at.millis(), SessionName::of(&row.sid_hash).to_string())
+    (row.created_at.millis(), SessionName::from_hash(&row.sid_hash).to_string())
 }
 
 /// Live sessions of an account, newest first.
@@ -99,7 +99,7 @@ pub async fn list(
     let rows = sessions::of_user(&mut session, row.id, epoch, now, after, fetch(limit)).await?;
     let current = acting.caller.session().map(|own| own.sid_hash);
     Ok(Slice::cut(rows, limit, key).map(|row| SessionItem {
-        id: SessionName::of(&row.sid_hash).to_string(),
+        id: SessionName::from_hash(&row.sid_hash).to_string(),
         current: current.is_some_and(|current| current.as_slice() == row.sid_hash),
         method: row.method,
         user_agent: row.user_agent,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_session_is_named_by_half_of_its_hash() {
-        let name = SessionName::of(&[0xab; 32]);
+        let name = SessionName::from_hash(&[0xab; 32]);
         assert_eq!(name.to_string(), "ab".repeat(16));
         assert_eq!(SessionName::parse(&name.to_string()), Some(name));
         for wrong in ["", "ab", &"AB".repeat(16), &"ab".repeat(17), &"zz".repeat(16)] {

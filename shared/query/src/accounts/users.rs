@@ -120,7 +120,7 @@ async fn shown(session: &mut Session, rows: &[UserRow]) -> Result<Vec<User>> {
     let global = assignments::global_among(session, ids).await?;
     let show = |row: &UserRow| {
         let is_global = row.role == Role::Administrator || global.contains(&row.id);
-        User::of(row, is_global, seen.get(&row.id).copied())
+        User::new(row, is_global, seen.get(&row.id).copied())
     };
     Ok(rows.iter().map(show).collect())
 }

@@ -46,7 +46,7 @@ pub struct InsightItem {
 }
 
 impl InsightItem {
-    fn of(found: Standout, subject: &str, to: Option<String>, project_id: Option<i64>) -> Self {
+    fn new(found: Standout, subject: &str, to: Option<String>, project_id: Option<i64>) -> Self {
         let Standout { rule, severity, message, detail, .. } = found;
         Self { id: format!("{rule}:{subject}"), rule_id: rule, severity, message, detail, to, project_id }
     }
@@ -71,7 +71,7 @@ pub async fn insights(
     let mut session = read_session_with_fresh_aggregates_in(ctx, Some(&ids)).await?;
     let mut all: Vec<(Standout, InsightItem)> = Vec::new();
     let mut add = |standout: Standout, subject: &str, to: Option<String>, project: Option<i64>| {
-        all.push((standout.clone(), InsightItem::of(standout, subject, to, project)));
+        all.push((standout.clone(), InsightItem::new(standout, subject, to, project)));
     };
     let windows = super::windows(&mut session, &ids, query, today).await?;
     // Without a timeout there is nothing to save, and nothing to read.

@@ -58,7 +58,7 @@ pub async fn last_failures(
     let found = items.into_iter().map(|(execution, run)| {
         let mut own = pictures.iter().filter(|file| file.execution.get() == execution.id);
         let page = own.find(|file| is_of_failure(file, &execution));
-        let screenshot = page.map(|file| FileItem::of(file, &ctx.links));
+        let screenshot = page.map(|file| FileItem::from_row(file, &ctx.links));
         (execution.id, LastFailure { execution, run, screenshot })
     });
     Ok(found.collect())

@@ -63,7 +63,7 @@ pub struct GroupCase {
 }
 
 impl GroupCase {
-    fn of(item: ExecutionItem) -> Self {
+    fn from_item(item: ExecutionItem) -> Self {
         Self {
             execution_id: item.id,
             test_case_id: item.test_case_id,
@@ -225,7 +225,7 @@ fn group(
     correlated: &[ClusterId],
     cases: Vec<GroupCase>,
 ) -> FailureGroup {
-    let brief = cluster.map(ClusterBrief::of);
+    let brief = cluster.map(ClusterBrief::from_row);
     FailureGroup {
         id: brief.as_ref().map(|brief| brief.id),
         project_id: run.project.get(),
@@ -290,7 +290,7 @@ async fn cases(
     let filter = OccurrenceFilter { run: Some((run.id, run.order_at.day())), ..OccurrenceFilter::default() };
     let rows = reads::occurrences(session, run.project, cluster, &filter, CASES_SHOWN).await?;
     let items = show(session, run.project, &rows, browsers).await?;
-    Ok(items.into_iter().map(GroupCase::of).collect())
+    Ok(items.into_iter().map(GroupCase::from_item).collect())
 }
 
 /// Clusters whose failures are all on one worker although the run had

@@ -186,7 +186,7 @@ pub async fn list(
     let owners: HashMap<i64, ProjectRef> = projects::get_many(&mut session, ids)
         .await?
         .iter()
-        .map(|project| (project.id.get(), ProjectRef::of(project)))
+        .map(|project| (project.id.get(), ProjectRef::from_row(project)))
         .collect();
     let items = items(ctx, &mut session, &rows.items).await?;
     let items = items.into_iter().filter_map(|cluster| {
@@ -224,11 +224,11 @@ pub(super) async fn items(
     let people: HashMap<UserId, UserRef> = if ids.is_empty() {
         HashMap::new()
     } else {
-        users::get_many(session, ids).await?.iter().map(|user| (user.id, UserRef::of(user))).collect()
+        users::get_many(session, ids).await?.iter().map(|user| (user.id, UserRef::from_row(user))).collect()
     };
     let item = |row: &ClusterRow| {
         let assignee = row.assignee.and_then(|user| people.get(&user).cloned());
-        ClusterItem::of(row, assignee, &ctx.links)
+        ClusterItem::new(row, assignee, &ctx.links)
     };
     Ok(rows.iter().map(item).collect())
 }
@@ -344,10 +344,10 @@ pub async fn detail(ctx: &Context, project: Authorized<ProjectId>, id: ClusterId
     Ok(ClusterDetail {
         item,
         base_commit: row.base_commit,
-        project: ProjectRef::of(&owner),
+        project: ProjectRef::from_row(&owner),
         grouped_by: fields.into_iter().map(|(field, value)| CommonField { field, value }).collect(),
         branches,
-        affected_test_cases: tests.into_iter().map(AffectedTestCase::of).collect(),
+        affected_test_cases: tests.into_iter().map(AffectedTestCase::from_test).collect(),
         trend: trend.into_iter().map(|(day, occurrences)| ClusterDay { day, occurrences }).collect(),
     })
 }
@@ -420,7 +420,7 @@ pub async fn test_cases(
     let cluster = required_cluster(&mut session, project, id).await?;
     let order = TestsOrder::IdAfter(after.unwrap_or(0));
     let rows = reads::tests(&mut session, project, cluster.id, order, fetch(limit)).await?;
-    Ok(Slice::cut(rows, limit, |row| row.test_case.get()).map(ClusterTestCase::of))
+    Ok(Slice::cut(rows, limit, |row| row.test_case.get()).map(ClusterTestCase::from_test))
 }
 
 /// Clusters a test failed for, the newest first.
@@ -434,7 +434,7 @@ pub(crate) async fn of_test(
     let rows = clusters::get_many(session, project, ids).await?;
     let show = |(id, own): &(ClusterId, i64)| {
         let row = rows.iter().find(|row| row.id == *id)?;
-        Some(ClusterOfTest { brief: ClusterBrief::of(row), own_occurrences: *own })
+        Some(ClusterOfTest { brief: ClusterBrief::from_row(row), own_occurrences: *own })
     };
     Ok(found.iter().filter_map(show).collect())
 }
@@ -452,6 +452,6 @@ pub(crate) async fn of_execution(
     Ok(Some(ClusterOfExecution {
         is_new: row.first_run == run,
         same_run_count: reads::in_run(session, project, run, id).await?,
-        brief: ClusterBrief::of(&row),
+        brief: ClusterBrief::from_row(&row),
     }))
 }

@@ -75,7 +75,7 @@ async fn shown(
 ) -> Result<Vec<MergeSuggestion>> {
     let ids = rows.iter().flat_map(|row| [row.a.get(), row.b.get()]).collect();
     let found = clusters::get_many(session, project, ids).await?;
-    let brief = |id: i64| found.iter().find(|row| row.id.get() == id).map(ClusterBrief::of);
+    let brief = |id: i64| found.iter().find(|row| row.id.get() == id).map(ClusterBrief::from_row);
     let items = rows.iter().filter_map(|row| {
         Some(MergeSuggestion {
             id: row.id.get(),

@@ -52,7 +52,7 @@ pub async fn follow_rules(ctx: &Context, now: Timestamp) -> Result<bool> {
         let found = read_again(ctx, *project, *old).await?;
         let mut session = ctx.store.db().begin().await?;
         routes::hold_shape(&mut session, *project).await?;
-        let told = routes::of(&mut session, *project, [*old]).await?;
+        let told = routes::list(&mut session, *project, [*old]).await?;
         if let Some((signature, execution)) = found.first() {
             lead(&mut session, *project, &told, signature, *execution, now).await?;
         }
@@ -75,7 +75,7 @@ async fn read_again(
     old: Fingerprint,
 ) -> Result<Vec<(Signature, Option<ExecutionId>)>> {
     let mut session = ctx.store.db().read().await?;
-    let told = routes::of(&mut session, project, [old]).await?;
+    let told = routes::list(&mut session, project, [old]).await?;
     let places: BTreeSet<i64> = told.iter().map(|route| route.cluster.get()).collect();
     let places: Vec<i64> = places.into_iter().collect();
     let mut found: Vec<(Signature, Option<ExecutionId>)> = Vec::new();
@@ -183,7 +183,7 @@ async fn route(
     new: Fingerprint,
     execution: Option<ExecutionId>,
 ) -> Result<Vec<Route>> {
-    let known = routes::of(session, project, [new]).await?;
+    let known = routes::list(session, project, [new]).await?;
     for route in told.iter().filter(|route| route.fingerprint != new) {
         let is_known = known.iter().any(|known| known.test_case == route.test_case);
         if !is_known {

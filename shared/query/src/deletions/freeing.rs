@@ -270,7 +270,7 @@ impl Work<'_> {
                 uncount(&mut session, run, &rows, self.now).await?;
                 for (lane, rows) in by_lane(&rows) {
                     let (lane, at) = ((run.project, lane), (run.order_at, run.run));
-                    let gone: Vec<Followed> = rows.iter().filter_map(Followed::of).collect();
+                    let gone: Vec<Followed> = rows.iter().filter_map(Followed::from_row).collect();
                     queue_behind(&mut session, lane, at, &gone, self.now).await?;
                 }
             }

@@ -122,7 +122,7 @@ pub(super) async fn uncount_step(
     uncount(session, run, &rows, now).await?;
     for (lane, rows) in by_lane(&rows) {
         let (lane, at) = ((run.project, lane), (run.order_at, run.run));
-        let gone: Vec<Followed> = rows.iter().filter_map(Followed::of).collect();
+        let gone: Vec<Followed> = rows.iter().filter_map(Followed::from_row).collect();
         queue_behind(session, lane, at, &gone, now).await?;
     }
     Ok(())

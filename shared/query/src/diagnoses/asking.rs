@@ -186,7 +186,7 @@ impl Work<'_> {
 
     /// Stores what can be read of an answer that is being written; returns whether the diagnosis still runs.
     async fn store_draft(&self, written: &str) -> Result<bool> {
-        let text = PartialAnswer::of(written).text();
+        let text = PartialAnswer::from_text(written).text();
         let received = i64::try_from(written.len()).unwrap_or(i64::MAX);
         let mut session = self.ctx.store.db().begin().await?;
         let is_running =

@@ -16,7 +16,7 @@ pub(crate) async fn brief(
     let subject = Subject::Cluster(cluster);
     let running = diagnoses::versions(session, project, subject, None, 1).await?.into_iter().next();
     let completed = diagnoses::newest_completed(session, project, subject).await?;
-    Ok(completed.or(running).as_ref().map(DiagnosisBrief::of))
+    Ok(completed.or(running).as_ref().map(DiagnosisBrief::from_row))
 }
 
 /// The newest answer about a cluster, for plans: votes are not counted.
@@ -26,5 +26,5 @@ pub(crate) async fn newest_completed(
     cluster: ClusterId,
 ) -> Result<Option<Diagnosis>> {
     let row = diagnoses::newest_completed(session, project, Subject::Cluster(cluster)).await?;
-    Ok(row.as_ref().map(|row| Diagnosis::of(row, &[], 0)))
+    Ok(row.as_ref().map(|row| Diagnosis::new(row, &[], 0)))
 }

@@ -32,7 +32,7 @@ pub(super) struct AskedModel {
 }
 
 impl AskedModel {
-    fn of(settings: &DiagnosisSettings, role: ModelRole) -> Option<Self> {
+    fn from_settings(settings: &DiagnosisSettings, role: ModelRole) -> Option<Self> {
         settings.resolved(role).map(|(settings, key_role)| Self { settings, key_role })
     }
 }
@@ -56,8 +56,8 @@ pub(super) struct Question {
 impl Work<'_> {
     /// Collects what the model is asked; `None` without a model.
     pub(super) async fn question(&self, settings: DiagnosisSettings) -> Result<Option<Question>> {
-        let Some(model) = AskedModel::of(&settings, ModelRole::Diagnosis) else { return Ok(None) };
-        let first_pass = AskedModel::of(&settings, ModelRole::FirstPass);
+        let Some(model) = AskedModel::from_settings(&settings, ModelRole::Diagnosis) else { return Ok(None) };
+        let first_pass = AskedModel::from_settings(&settings, ModelRole::FirstPass);
         let access = Authorized::of_job(self.project);
         let mut context = match self.row.subject {
             Subject::Cluster(cluster) => {

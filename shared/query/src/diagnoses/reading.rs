@@ -29,7 +29,7 @@ async fn shown(
     user: i64,
 ) -> Result<Diagnosis> {
     let votes = diagnoses::votes(session, project, row.id).await?;
-    Ok(Diagnosis::of(row, &votes, user))
+    Ok(Diagnosis::new(row, &votes, user))
 }
 
 /// One version.

@@ -111,7 +111,7 @@ pub async fn stored(ctx: &Context) -> Result<StoredModel> {
     Ok(StoredModel {
         settings: parse(stored.as_ref())?,
         updated_at: stored.map(|stored| stored.updated_at),
-        updated_by: by.first().map(UserRef::of),
+        updated_by: by.first().map(UserRef::from_row),
     })
 }
 

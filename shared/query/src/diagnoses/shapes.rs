@@ -193,7 +193,7 @@ fn confidence(row: &DiagnosisRow) -> Option<&'static str> {
 }
 
 impl DiagnosisBrief {
-    pub(super) fn of(row: &DiagnosisRow) -> Self {
+    pub(super) fn from_row(row: &DiagnosisRow) -> Self {
         Self {
             id: row.id.get(),
             status: row.status.as_str(),
@@ -206,7 +206,7 @@ impl DiagnosisBrief {
 
 impl DiagnosisVotes {
     /// Counts votes; `user` is the caller, 0 without accounts.
-    fn of(votes: &[Vote], user: i64) -> Self {
+    fn from_votes(votes: &[Vote], user: i64) -> Self {
         let up = votes.iter().filter(|vote| vote.is_up).count();
         let own = votes.iter().find(|vote| vote.user == user);
         Self {
@@ -219,7 +219,7 @@ impl DiagnosisVotes {
 }
 
 impl Diagnosis {
-    pub(super) fn of(row: &DiagnosisRow, votes: &[Vote], user: i64) -> Self {
+    pub(super) fn new(row: &DiagnosisRow, votes: &[Vote], user: i64) -> Self {
         let details: Option<Details> =
             row.details.as_deref().and_then(|details| serde_json::from_str(details).ok());
         let answer = details.as_ref().map(|details| &details.answer);
@@ -282,7 +282,7 @@ impl Diagnosis {
             duration: row.duration_ms,
             error_code: row.error_code.clone(),
             error: row.error.clone(),
-            votes: DiagnosisVotes::of(votes, user),
+            votes: DiagnosisVotes::from_votes(votes, user),
             created_at: row.created_at,
             updated_at: row.updated_at,
         }

@@ -26,7 +26,7 @@ pub(super) async fn blocker(
     let file = file_of(place);
     let groups = [OutcomeGroup::Failing, OutcomeGroup::Interrupted];
     let found = of_file(session, row, file, &groups, browsers).await?;
-    Ok(found.iter().find(|found| is_at(found, place)).map(BlockingTest::of))
+    Ok(found.iter().find(|found| is_at(found, place)).map(BlockingTest::from_item))
 }
 
 /// The executions that `item` kept from running, at most 20.
@@ -44,7 +44,7 @@ pub(super) async fn blocked(
     let found = of_file(session, row, &item.file_path, &groups, browsers).await?;
     let waiting =
         found.iter().filter(|found| found.blocked_by.as_deref().is_some_and(|place| is_at(item, place)));
-    Ok(waiting.take(BLOCKED_SHOWN).map(BlockingTest::of).collect())
+    Ok(waiting.take(BLOCKED_SHOWN).map(BlockingTest::from_item).collect())
 }
 
 async fn of_file(

@@ -150,7 +150,7 @@ pub struct Export {
 }
 
 impl Export {
-    fn of(row: ExportRow, ctx: &Context) -> Self {
+    fn from_row(row: ExportRow, ctx: &Context) -> Self {
         let is_ready = row.status == ExportStatus::Ready;
         Self {
             id: row.id.get(),
@@ -188,7 +188,7 @@ pub async fn create(
     let row = required(&mut session, project, id).await?;
     session.commit().await?;
     recorded.committed();
-    Ok(Export::of(row, ctx))
+    Ok(Export::from_row(row, ctx))
 }
 
 /// One export. It is gone when its time is over.
@@ -206,7 +206,7 @@ pub async fn get(
     if row.expires_at <= now {
         return Err(QueryError::not_found(Entity::Export, id));
     }
-    Ok(Export::of(row, ctx))
+    Ok(Export::from_row(row, ctx))
 }
 
 async fn required(

@@ -41,7 +41,7 @@ pub struct PassedBefore {
 }
 
 impl PassedBefore {
-    fn of(row: &ExecutionRow, run: &RunRow) -> Self {
+    fn from_row(row: &ExecutionRow, run: &RunRow) -> Self {
         Self { execution_id: row.id.get(), run_id: run.id.get(), start_time: run.start_time }
     }
 }
@@ -52,7 +52,7 @@ pub(crate) async fn passed_before(
     row: &ExecutionRow,
     run: &RunRow,
 ) -> Result<Option<PassedBefore>> {
-    Ok(last_passed(session, row, run).await?.map(|(row, run)| PassedBefore::of(&row, &run)))
+    Ok(last_passed(session, row, run).await?.map(|(row, run)| PassedBefore::from_row(&row, &run)))
 }
 
 /// A property that differs.
@@ -104,7 +104,7 @@ pub async fn environment_diff(
     let found = compare(ctx, &subject, last).await?;
     Ok(EnvironmentDiff {
         status: EnvironmentStatus::Ok,
-        baseline: Some(PassedBefore::of(&last.row, &last.run)),
+        baseline: Some(PassedBefore::from_row(&last.row, &last.run)),
         entries: found
             .into_iter()
             .map(|found| EnvironmentEntry {

@@ -55,7 +55,7 @@ pub async fn explain(
             failing_step: None,
             source_line: None,
             changed: Vec::new(),
-            last_passed: last.map(LastPassed::of),
+            last_passed: last.map(LastPassed::from_pass),
             cluster: None,
             healing: None,
             next: vec![format!("get_test_case testCaseId={}", subject.case.id)],
@@ -68,7 +68,7 @@ pub async fn explain(
         Circumstances::read(ctx, &subject),
     )?;
     let Compared { last, passed, surroundings } = compared;
-    let last_passed = last.map(LastPassed::of);
+    let last_passed = last.map(LastPassed::from_pass);
     let Circumstances { cluster, history, concentrates } = circumstances;
     let mut changed = changes(&subject.evidence, passed);
     if let (Some(last), error) = (last, subject.error()) {
@@ -195,7 +195,7 @@ async fn source_change(
 }
 
 impl LastPassed {
-    fn of(last: &LastPass) -> Self {
+    fn from_pass(last: &LastPass) -> Self {
         Self {
             execution_id: last.row.id.get(),
             run_id: last.run.id.get(),

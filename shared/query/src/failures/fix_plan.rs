@@ -74,7 +74,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
     let failing: Vec<(&Sighting, &TestCaseRow)> =
         failing.into_iter().filter_map(|row| Some((row, cases.get(&row.test_case.get())?))).collect();
     let diagnosis = diagnoses::newest_completed(&mut session, project_id, cluster.id).await?;
-    let diagnosis = diagnosis.map(PlannedDiagnosis::of);
+    let diagnosis = diagnosis.map(PlannedDiagnosis::from_diagnosis);
     // Nobody holds a connection while waiting for another one.
     drop(session);
     let known = async {
@@ -82,7 +82,7 @@ pub async fn fix_plan(ctx: &Context, project: Authorized<ProjectId>, id: Cluster
         let places = Places::read(ctx, project_id, &failing, &states).await?;
         Ok((states, places))
     };
-    let ((states, places), healed) = try_join!(known, Healed::of(ctx, project, &failing))?;
+    let ((states, places), healed) = try_join!(known, Healed::load(ctx, project, &failing))?;
     let browser_of = |row: &Sighting| {
         let browser = browsers.iter().find(|browser| browser.id == row.browser_id);
         browser.map(|browser| browser.name.clone()).filter(|name| !name.is_empty())
@@ -174,7 +174,7 @@ struct Healed {
 }
 
 impl Healed {
-    async fn of(
+    async fn load(
         ctx: &Context,
         project: Authorized<ProjectId>,
         failing: &[(&Sighting, &TestCaseRow)],
@@ -189,7 +189,7 @@ impl Healed {
         let whole = Whole::read(ctx, project.get(), examined).await?;
         let healings: Vec<_> = examined
             .iter()
-            .filter_map(|(row, case)| whole.of(row, case))
+            .filter_map(|(row, case)| whole.find(row, case))
             .map(|found| healing(ctx, project, &whole.located, found))
             .collect();
         let found: Vec<(i64, LocatorHealing)> =
@@ -236,8 +236,10 @@ impl Whole {
         run_ids.dedup();
         let mut session = ctx.store.db().read().await?;
         let rows = executions::get_many(&mut session, project, &ids).await?;
-        let executions: Vec<(ExecutionRow, SpokenOf)> =
-            rows.into_iter().map(|row| SpokenOf::of(&row).map(|of| (row, of))).collect::<Result<_>>()?;
+        let executions: Vec<(ExecutionRow, SpokenOf)> = rows
+            .into_iter()
+            .map(|row| SpokenOf::from_row(&row).map(|of| (row, of)))
+            .collect::<Result<_>>()?;
         let slices: Vec<_> = executions.iter().filter_map(|(_, of)| of.evidence).collect();
         Ok(Self {
             located: evidence::locate(&mut session, project, &slices).await?,
@@ -246,7 +248,7 @@ impl Whole {
         })
     }
 
-    fn of(&self, row: &Sighting, case: &TestCaseRow) -> Option<Found> {
+    fn find(&self, row: &Sighting, case: &TestCaseRow) -> Option<Found> {
         let (whole, spoken_of) = self.executions.iter().find(|(whole, _)| whole.id == row.execution)?;
         let run = self.runs.iter().find(|run| run.id == row.run)?;
         Some(((whole.clone(), run.clone(), case.clone()), *spoken_of))
@@ -263,7 +265,7 @@ async fn healing(
         Some(slice) => located.read(&ctx.store, &slice).await?,
         None => Evidence::default(),
     };
-    let subject = Subject::of(rows, spoken_of, evidence);
+    let subject = Subject::from_row(rows, spoken_of, evidence);
     Ok((subject.row.id.get(), of_subject(ctx, project, &subject).await?))
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn of_subject(
     let Some(failing) = Finder::of_text(&failing_text) else { return Ok(answer) };
     answer.failing_locator = Some(LostLocator { method: failing.method.clone(), args: failing.args.clone() });
     answer.failing_text = Some(failing_text.clone());
-    let site = Site::of(subject);
+    let site = Site::from_subject(subject);
     answer.location = site.as_ref().map(Site::written);
     let source = site.as_ref().map(|site| source_around(subject, site)).unwrap_or_default();
     answer.source_line = site
@@ -301,7 +301,7 @@ fn listed(answer: &Answer, page: &Page) -> Vec<RankedLocator> {
         locators(page, best.index)
             .iter()
             .take(count)
-            .map(|priced| RankedLocator::of(&priced.locator, score))
+            .map(|priced| RankedLocator::from_locator(&priced.locator, score))
             .collect()
     };
     match &answer.verdict {
@@ -323,9 +323,11 @@ fn names_differ(failing: &Finder, element: &Element) -> bool {
 }
 
 fn advice(best: &Recommendation, score: u8, picked: Option<RankedLocator>) -> HealingAdvice {
-    let durable = RankedLocator::of(&best.durable.locator, score);
+    let durable = RankedLocator::from_locator(&best.durable.locator, score);
     HealingAdvice {
-        recommended: Some(picked.unwrap_or_else(|| RankedLocator::of(&best.recommended.locator, score))),
+        recommended: Some(
+            picked.unwrap_or_else(|| RankedLocator::from_locator(&best.recommended.locator, score)),
+        ),
         durable: Some(durable),
         preserves_convention: best.preserves_convention,
         has_durable_alternative: best.has_durable_alternative,

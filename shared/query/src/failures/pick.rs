@@ -51,7 +51,7 @@ pub async fn locator_pick(
     pick: LocatorPick,
 ) -> Result<Option<AssociatedBy>> {
     let subject = Subject::read(ctx, project, id).await?;
-    let site = Site::of(&subject);
+    let site = Site::from_subject(&subject);
     let error = subject.error().unwrap_or_default();
     let of_error =
         || callboard_playwright::healing::chain_in_error(&error).and_then(|text| Finder::of_text(&text));

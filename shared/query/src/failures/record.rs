@@ -44,7 +44,7 @@ impl Recurrence {
     /// Judges the newest executions of a test in one browser project, oldest
     /// first: a failure that came back after a pass comes and goes, and so does
     /// one that a retry did away with; three in a row last.
-    fn of(recent: impl Iterator<Item = RecentOutcome>, browser: i64) -> Self {
+    fn from_outcomes(recent: impl Iterator<Item = RecentOutcome>, browser: i64) -> Self {
         let slot = RecentOutcome::slot_of(browser);
         let decided = recent.filter(|recent| recent.browser_slot == slot && !recent.is_mass_failure);
         let outcomes: Vec<Outcome> = decided
@@ -115,8 +115,9 @@ pub async fn failure_record(
     let cluster = clusters::of_execution(&mut session, project, id, subject.row.cluster).await?;
     let state = rollups::state(&mut session, project, subject.row.lane_id, subject.row.test_case).await?;
     drop(session);
-    let recurrence =
-        state.map_or(Recurrence::Unknown, |state| Recurrence::of(state.recent(), subject.row.browser_id));
+    let recurrence = state.map_or(Recurrence::Unknown, |state| {
+        Recurrence::from_outcomes(state.recent(), subject.row.browser_id)
+    });
     Ok(FailureRecord {
         status: subject.row.outcome.status(),
         title: subject.case.title.clone(),
@@ -147,7 +148,7 @@ mod tests {
             duration_ms: None,
             lost_ms: None,
         });
-        Recurrence::of(recent.collect::<Vec<_>>().into_iter(), 1)
+        Recurrence::from_outcomes(recent.collect::<Vec<_>>().into_iter(), 1)
     }
 
     #[test]

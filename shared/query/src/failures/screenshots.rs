@@ -43,7 +43,7 @@ pub async fn screenshots(
         let attempt = (file.repetition, file.retry);
         (failed.is_some_and(|failed| failed != attempt), Reverse((attempt, file.id)))
     });
-    Ok(rows.iter().take(most).map(|file| FileItem::of(file, &ctx.links)).collect())
+    Ok(rows.iter().take(most).map(|file| FileItem::from_row(file, &ctx.links)).collect())
 }
 
 /// The bytes of a file of the project; `None` when they are more than
@@ -61,7 +61,7 @@ pub async fn screenshot_bytes(
     let mut session = ctx.store.db().read().await?;
     let row = files::get(&mut session, project.get(), FileId(id)).await?;
     let row = row.ok_or_else(|| QueryError::not_found(Entity::File, id))?;
-    let content = Content::of(&mut session, project.get(), row.blob).await?;
+    let content = Content::load(&mut session, project.get(), row.blob).await?;
     drop(session);
     if content.size() > max_bytes {
         return Ok(None);

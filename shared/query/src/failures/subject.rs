@@ -91,7 +91,7 @@ pub(super) struct SpokenOf {
 }
 
 impl SpokenOf {
-    pub(super) fn of(row: &ExecutionRow) -> Result<Self> {
+    pub(super) fn from_row(row: &ExecutionRow) -> Result<Self> {
         let decision =
             stored_attempts(row)?.decide().ok_or(StoreError::Damaged("an execution without attempts"))?;
         let has_evidence = |view: &&AttemptView| view.attempt.evidence.is_some();
@@ -126,16 +126,16 @@ impl Subject {
         let case = test_cases::get(&mut session, project, row.test_case).await?;
         let case = case.ok_or(StoreError::Damaged("an execution without a test case"))?;
         drop(session);
-        let spoken_of = SpokenOf::of(&row)?;
+        let spoken_of = SpokenOf::from_row(&row)?;
         let evidence = match spoken_of.evidence {
             Some(slice) => evidence::read(&ctx.store, project, &slice).await?,
             None => Evidence::default(),
         };
-        Ok(Self::of((row, run, case), spoken_of, evidence))
+        Ok(Self::from_row((row, run, case), spoken_of, evidence))
     }
 
     /// An execution of which everything is read already.
-    pub(super) fn of(
+    pub(super) fn from_row(
         (row, run, case): (ExecutionRow, RunRow, TestCaseRow),
         spoken_of: SpokenOf,
         evidence: Evidence,

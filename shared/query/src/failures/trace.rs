@@ -141,7 +141,7 @@ async fn open(
     attempt: Option<u32>,
 ) -> Result<Told<Opened>> {
     let Some(row) = find(ctx, project, id, attempt).await? else { return Ok(Err(TraceStatus::NoTrace)) };
-    let content = Content::of(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
+    let content = Content::load(&mut ctx.store.db().read().await?, project.get(), row.blob).await?;
     open_content(ctx, content).await
 }
 
@@ -152,7 +152,7 @@ async fn open_of(ctx: &Context, project: Authorized<ProjectId>, subject: &Subjec
     let Some(row) = traces.iter().rfind(|file| file.retry == i64::from(subject.attempt.0)) else {
         return Ok(Err(TraceStatus::NoTrace));
     };
-    let content = Content::of(&mut session, project.get(), row.blob).await?;
+    let content = Content::load(&mut session, project.get(), row.blob).await?;
     drop(session);
     open_content(ctx, content).await
 }

@@ -331,7 +331,7 @@ async fn cause_of(
     let mut passes = Vec::with_capacity(passed.len());
     for row in passed {
         passes.extend(match row.evidence {
-            Some(_) => look_into(ctx, &located, row.evidence).await.as_ref().map(Beside::of),
+            Some(_) => look_into(ctx, &located, row.evidence).await.as_ref().map(Beside::from_evidence),
             None => nothing_beside(row.facts.console, row.facts.network),
         });
     }
@@ -366,7 +366,7 @@ fn failing(
         timeout_ms: attempt.facts.timeout_ms.or(row.facts.timeout_ms),
         passed_on_retry: row.outcome == Outcome::Flaky,
         beside: match found {
-            Some(found) => Some(Beside::of(found)),
+            Some(found) => Some(Beside::from_evidence(found)),
             // Counted, but not looked into or not readable: nobody knows.
             None => nothing_beside(attempt.facts.console, attempt.facts.network),
         },

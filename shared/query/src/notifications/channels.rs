@@ -61,7 +61,7 @@ pub struct FormerSecret {
 impl ChannelConfig {
     /// A configuration of an address alone.
     #[must_use]
-    pub const fn of(address: String) -> Self {
+    pub const fn from_address(address: String) -> Self {
         Self { address, secret: None, former_secret: None, bot_token: None }
     }
 

@@ -47,7 +47,8 @@ pub(super) async fn about_run(
         RunStatus::Passed => (Vec::new(), 0),
         _ => new_failures(ctx, session, project.id, run.id).await?,
     };
-    facts.extend(in_comparison(run));
+    let listed = failures.iter().map(|failure| 1 + failure.same_cause).sum::<i64>() + more_failures;
+    facts.extend(in_comparison(run, listed));
     facts.extend(fixed_tests(session, project.id, run).await?);
     if let Some(commit) = &run.commit_sha {
         let short: String = commit.chars().take(8).collect();
@@ -81,15 +82,14 @@ pub(super) async fn about_run(
 }
 
 /// `2 new failures, 5 known, 1 in quarantine, 3 flaky`: what counts of them says how much is new.
-fn in_comparison(run: &RunRow) -> Option<String> {
+fn in_comparison(run: &RunRow, listed: i64) -> Option<String> {
     let compared = run.compared.as_ref()?;
     let failed = failed_tests(run);
-    let known = failed - compared.new_regressions - run.quarantined_failed;
+    // A test without a baseline is no regression, and new when its cause is.
+    let new = compared.new_regressions.max(listed);
+    let known = failed - new - run.quarantined_failed;
     let counts = [
-        (
-            compared.new_regressions,
-            if compared.new_regressions == 1 { "new failure" } else { "new failures" },
-        ),
+        (new, if new == 1 { "new failure" } else { "new failures" }),
         (known.max(0), "known"),
         (run.quarantined_failed, "in quarantine"),
         (run.totals.flaky_tests, "flaky"),

@@ -89,7 +89,7 @@ impl Memory {
     }
 
     /// What channels were told about a subject.
-    async fn of(&mut self, session: &mut Session, subject: &str) -> Result<HashMap<ChannelId, String>> {
+    async fn states(&mut self, session: &mut Session, subject: &str) -> Result<HashMap<ChannelId, String>> {
         if !self.known.contains_key(subject) {
             self.learn(session, vec![subject.to_owned()]).await?;
         }
@@ -138,7 +138,7 @@ impl Scene<'_> {
         now: Timestamp,
     ) -> Result<()> {
         let told = match &notice.state {
-            Some(state) => memory.of(session, &state.subject).await?,
+            Some(state) => memory.states(session, &state.subject).await?,
             None => HashMap::new(),
         };
         // Channels that were told the same before get the same message.

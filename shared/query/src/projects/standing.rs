@@ -36,7 +36,7 @@ pub struct FailingStreak {
 impl FailingStreak {
     /// That of the branch of the newest of some full runs, newest first, as if
     /// there were older ones.
-    fn of(runs: &[BriefRow]) -> Self {
+    fn from_runs(runs: &[BriefRow]) -> Self {
         let branch = runs.first().map(|run| &run.branch);
         let of_branch = runs.iter().filter(|run| Some(&run.branch) == branch);
         let mut streak = Self { is_cut: true, ..Self::default() };
@@ -70,7 +70,7 @@ pub(crate) struct Told {
 impl Told {
     /// By the full runs that tell it, newest first.
     fn by(telling: &[BriefRow]) -> Self {
-        let mut streak = FailingStreak::of(telling);
+        let mut streak = FailingStreak::from_runs(telling);
         streak.is_cut &= telling.len() >= STREAK_RUNS;
         Self { tendency: tendency(telling), run: telling.first().map(RunBrief::from), streak }
     }
@@ -125,7 +125,7 @@ impl Telling {
     /// The newest full runs of the default branch of each. What somebody tries
     /// on a branch of his own says nothing about the project, unless there is
     /// nothing else.
-    pub(super) async fn of(
+    pub(super) async fn load(
         session: &mut Session,
         rows: &[ProjectRow],
         environment: Option<&str>,
@@ -160,7 +160,7 @@ async fn full(
     expired: &Expired,
 ) -> Result<HashMap<ProjectId, Vec<BriefRow>>> {
     let mut found = newest(session, projects, which, environment, expired, TENDENCY_RUNS).await?;
-    let is_longer = |runs: &[BriefRow]| runs.len() >= TENDENCY_RUNS && FailingStreak::of(runs).is_cut;
+    let is_longer = |runs: &[BriefRow]| runs.len() >= TENDENCY_RUNS && FailingStreak::from_runs(runs).is_cut;
     let longer = found.iter().filter(|(_, runs)| is_longer(runs)).map(|(project, _)| project.get());
     let longer = longer.collect();
     found.extend(newest(session, longer, which, environment, expired, STREAK_RUNS).await?);
@@ -185,7 +185,7 @@ async fn newest(
 /// How each of some projects stands; of one without a full run its latest one
 /// tells.
 pub(super) async fn of_each(session: &mut Session, rows: &[ProjectRow]) -> Result<HashMap<ProjectId, Told>> {
-    let telling = Telling::of(session, rows, None).await?;
+    let telling = Telling::load(session, rows, None).await?;
     let silent =
         rows.iter().filter(|row| !telling.runs.contains_key(&row.id)).map(|row| row.id.get()).collect();
     let latest = runs::latest_of(session, silent).await?;

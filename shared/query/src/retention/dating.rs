@@ -89,7 +89,7 @@ pub(crate) async fn end_of_evidence(
         return Ok(None);
     }
     let policy = effective(session, run.project).await?;
-    Ok(policy.evidence.end(OutcomeClass::of(outcome), run.order_at))
+    Ok(policy.evidence.end(OutcomeClass::from_outcome(outcome), run.order_at))
 }
 
 /// A project that still exists with its policy, for which branches that are

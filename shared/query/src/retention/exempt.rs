@@ -37,7 +37,7 @@ pub(super) struct Exempt {
 
 impl Exempt {
     /// What the policy keeps of a run.
-    pub(super) async fn of(
+    pub(super) async fn load(
         session: &mut Session,
         policy: &Policy,
         project: &ProjectRow,

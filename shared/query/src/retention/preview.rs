@@ -117,7 +117,7 @@ impl Counting<'_> {
     }
 
     async fn count(&self, session: &mut Session, run: &RunRow, preview: &mut Preview) -> Result<()> {
-        let exempt = Exempt::of(session, self.policy, self.project, run).await?;
+        let exempt = Exempt::load(session, self.policy, self.project, run).await?;
         match exempt.whole {
             Some(Whole::Pinned) => preview.exempt.pinned += 1,
             Some(Whole::LastGreen) => preview.exempt.last_green += 1,
@@ -162,5 +162,5 @@ impl Counting<'_> {
 
 fn class(outcome: i64) -> Result<OutcomeClass> {
     let outcome = callboard_domain::status::Outcome::from_code(outcome);
-    Ok(OutcomeClass::of(outcome.ok_or(StoreError::Damaged("an unknown outcome"))?))
+    Ok(OutcomeClass::from_outcome(outcome.ok_or(StoreError::Damaged("an unknown outcome"))?))
 }

@@ -109,7 +109,7 @@ pub(super) async fn set_of_project(session: &mut Session, project: ProjectId) ->
 /// An account, as long as it exists.
 async fn user(session: &mut Session, id: Option<UserId>) -> Result<Option<UserRef>> {
     let Some(id) = id else { return Ok(None) };
-    Ok(users::get_many(session, vec![id.get()]).await?.first().map(UserRef::of))
+    Ok(users::get_many(session, vec![id.get()]).await?.first().map(UserRef::from_row))
 }
 
 async fn shown(session: &mut Session, pending: Option<&Pending>) -> Result<Option<PendingChange>> {

@@ -101,7 +101,7 @@ impl Held {
         let outcomes = due::outcomes(session, self.run.project, self.run.id, executions).await?;
         Ok(files.iter().all(|file| {
             let outcome = outcomes.get(&file.execution).copied().and_then(Outcome::from_code);
-            let class = outcome.map_or(OutcomeClass::Failed, OutcomeClass::of);
+            let class = outcome.map_or(OutcomeClass::Failed, OutcomeClass::from_outcome);
             let ages = ages_of(&self.policy.files, file.kind);
             ages.end(class, self.run.order_at).is_some_and(|end| end <= now)
         }))
@@ -127,7 +127,7 @@ impl Work<'_> {
             run => run?,
         };
         let Some((project, policy)) = policy_of(session, project).await? else { return Ok(None) };
-        let exempt = Exempt::of(session, &policy, &project, &run).await?;
+        let exempt = Exempt::load(session, &policy, &project, &run).await?;
         Ok(Some(Held { run, exempt, project, policy }))
     }
 
@@ -151,7 +151,7 @@ impl Work<'_> {
                 }
                 let place = (run.order_at, run.id);
                 let is_new = is_among_newest(&mut session, project, place, policy.runs.keep_last).await?;
-                if is_new || Exempt::of(&mut session, &policy, &row, &run).await?.holds_run() {
+                if is_new || Exempt::load(&mut session, &policy, &row, &run).await?.holds_run() {
                     due::move_run(&mut session, project, run.id, Some(later(self.now))).await?;
                     swept.kept += 1;
                 } else {

@@ -69,7 +69,7 @@ pub(super) async fn plan(
     let mut session = ctx.store.db().read().await?;
     let Some(row) = runs::get(&mut session, project, run).await? else { return Ok(None) };
     let Some((owner, policy)) = policy_of(&mut session, project).await? else { return Ok(None) };
-    let exempt = Exempt::of(&mut session, &policy, &owner, &row).await?;
+    let exempt = Exempt::load(&mut session, &policy, &owner, &row).await?;
     let ends = OutcomeClass::ALL.map(|class| (class, policy.evidence.end(class, row.order_at)));
     let due: BTreeSet<OutcomeClass> =
         ends.iter().filter(|(_, end)| end.is_some_and(|end| end <= now)).map(|(class, _)| *class).collect();
@@ -87,7 +87,7 @@ pub(super) async fn plan(
         let Some(last) = rows.last() else { break };
         after = Some(last.id);
         for pointing in &rows {
-            let is_due = due.contains(&OutcomeClass::of(pointing.outcome));
+            let is_due = due.contains(&OutcomeClass::from_outcome(pointing.outcome));
             let goes = is_due && !exempt.holds(pointing.id);
             let slices = slices(pointing)?;
             holds_back |= is_due && !goes && !slices.is_empty();
@@ -206,7 +206,7 @@ impl Plan {
                 continue;
             }
             let mut session = ctx.store.db().read().await?;
-            let bytes = rest.of(&trimming::bytes(&mut session, self.project, pack.id).await?)?;
+            let bytes = rest.kept_bytes(&trimming::bytes(&mut session, self.project, pack.id).await?)?;
             let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
             let by = PackRow { id: pack.id, place: PackPlace::Row, size, slices: rest.slices };
             *fate = Fate::Shrunk { by, bytes };
@@ -331,7 +331,7 @@ impl Plan {
 
 impl Rest {
     /// What stays of a pack's bytes.
-    fn of(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+    fn kept_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         let part = |from: i64, to: i64| {
             let range = usize::try_from(from).ok()?..usize::try_from(to).ok()?;
             bytes.get(range)

@@ -75,7 +75,7 @@ pub struct CodePlace {
 }
 
 impl CodePlace {
-    fn of(run: &RunRow) -> Self {
+    fn from_run(run: &RunRow) -> Self {
         Self {
             branch: non_empty(&run.branch),
             environment: non_empty(&run.environment),
@@ -164,11 +164,11 @@ async fn between(
     Ok(SinceGreen {
         commit_range: commit_range(&owner, from, run.commit_sha.as_deref()),
         metadata_diff,
-        current: CodePlace::of(run),
+        current: CodePlace::from_run(run),
         green: green.map(|green| RunPlace {
             run_id: green.id.get(),
             start_time: green.start_time,
-            place: CodePlace::of(green),
+            place: CodePlace::from_run(green),
         }),
     })
 }

@@ -126,7 +126,7 @@ fn of_runs(
             commit: commit.to_owned(),
             message: message.map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned),
             author: run.author.clone(),
-            run: RunBrief::of(run),
+            run: RunBrief::from_row(run),
             began: 0,
             began_in: None,
         };

@@ -99,7 +99,7 @@ pub async fn stored_token(ctx: &Context) -> Result<StoredToken> {
         has_token: set.sealed_token.is_some(),
         repositories: set.repositories,
         updated_at: stored.map(|stored| stored.updated_at),
-        updated_by: by.first().map(UserRef::of),
+        updated_by: by.first().map(UserRef::from_row),
     })
 }
 

@@ -61,7 +61,7 @@ pub struct ClusterOfTest {
 impl ClusterBrief {
     /// Shows a stored cluster.
     #[must_use]
-    pub fn of(row: &ClusterRow) -> Self {
+    pub fn from_row(row: &ClusterRow) -> Self {
         Self {
             id: row.id.get(),
             project_id: row.project.get(),
@@ -132,14 +132,14 @@ pub struct ClusterItem {
 impl ClusterItem {
     /// Shows a stored cluster.
     #[must_use]
-    pub fn of(row: &ClusterRow, assignee: Option<UserRef>, links: &Links) -> Self {
+    pub fn new(row: &ClusterRow, assignee: Option<UserRef>, links: &Links) -> Self {
         // A repair that nothing proves yet is not shown as one.
         let is_believed = row.status == ClusterStatus::Resolved
             || row.fix_verification.as_deref().is_some_and(|word| word != "regressed");
         let sample = strip_ansi(&row.sample);
         let sample = sample.trim();
         Self {
-            brief: ClusterBrief::of(row),
+            brief: ClusterBrief::from_row(row),
             fingerprint: row.fingerprint.to_hex(),
             selector: row.selector.clone(),
             sample_error: (!sample.is_empty()).then(|| cut_str(sample, MAX_SAMPLE_CHARS).to_owned()),
@@ -191,7 +191,7 @@ pub struct AffectedTestCase {
 }
 
 impl AffectedTestCase {
-    pub(crate) fn of(test: AffectedTest) -> Self {
+    pub(crate) fn from_test(test: AffectedTest) -> Self {
         Self {
             test_case_id: test.test_case.get(),
             title: test.title,
@@ -228,7 +228,7 @@ pub struct ClusterTestCase {
 }
 
 impl ClusterTestCase {
-    pub(crate) fn of(test: AffectedTest) -> Self {
+    pub(crate) fn from_test(test: AffectedTest) -> Self {
         Self {
             test_case_id: test.test_case.get(),
             title: test.title,

@@ -156,7 +156,7 @@ pub struct ExecutionCounts {
 impl ExecutionItem {
     /// Shows a stored execution with its test case and browser project.
     #[must_use]
-    pub fn of(row: &ExecutionRow, case: &TestCaseRow, browser: Option<&BrowserProject>) -> Self {
+    pub fn new(row: &ExecutionRow, case: &TestCaseRow, browser: Option<&BrowserProject>) -> Self {
         let f = &row.facts;
         let vitals = [f.lcp, f.inp, f.ttfb, f.cls_milli].iter().any(Option::is_some);
         let flag = |bit: ExecutionFlags| row.flags.contains(bit);
@@ -344,7 +344,7 @@ pub struct TestMetaView {
 impl TestMetaView {
     /// Shows what is stored.
     #[must_use]
-    pub fn of(meta: &TestMeta) -> Self {
+    pub fn from_meta(meta: &TestMeta) -> Self {
         let TestMeta { owner, priority, feature, link, .. } = meta.clone();
         Self { owner, priority, feature, link }
     }
@@ -365,7 +365,7 @@ pub struct BlockingTest {
 impl BlockingTest {
     /// The short form of an execution.
     #[must_use]
-    pub fn of(item: &ExecutionItem) -> Self {
+    pub fn from_item(item: &ExecutionItem) -> Self {
         Self { id: item.id, title: item.title.clone(), status: item.status }
     }
 }

@@ -59,7 +59,7 @@ pub struct FileAttempt {
 impl FileItem {
     /// Shows a stored file.
     #[must_use]
-    pub fn of(row: &FileRow, links: &Links) -> Self {
+    pub fn from_row(row: &FileRow, links: &Links) -> Self {
         Self {
             id: row.id.get(),
             kind: row.kind.as_str(),
@@ -97,8 +97,8 @@ pub struct TraceItem {
 impl TraceItem {
     /// Shows a stored trace.
     #[must_use]
-    pub fn of(row: &FileRow, links: &Links) -> Self {
-        let file = FileItem::of(row, links);
+    pub fn from_row(row: &FileRow, links: &Links) -> Self {
+        let file = FileItem::from_row(row, links);
         let command = format!("npx playwright show-trace {}", file.url);
         Self { viewer_url: links.trace_in_viewer(file.id), file, command }
     }
@@ -129,7 +129,7 @@ pub struct Report {
 impl Report {
     /// Shows a stored report.
     #[must_use]
-    pub fn of(row: &ReportRow, links: &Links) -> Self {
+    pub fn from_row(row: &ReportRow, links: &Links) -> Self {
         let path = row.path();
         Self {
             id: row.id.get(),

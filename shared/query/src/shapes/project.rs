@@ -30,7 +30,7 @@ pub struct ProjectRef {
 impl ProjectRef {
     /// Shows a stored project.
     #[must_use]
-    pub fn of(row: &ProjectRow) -> Self {
+    pub fn from_row(row: &ProjectRow) -> Self {
         Self { id: row.id.get(), name: row.name.clone(), label: row.label.clone() }
     }
 
@@ -133,7 +133,7 @@ pub struct Project {
 impl Project {
     /// Shows a stored project with its latest run.
     #[must_use]
-    pub(crate) fn of(
+    pub(crate) fn new(
         row: &ProjectRow,
         tags: Vec<Tag>,
         quarantined_tests: i64,
@@ -142,7 +142,7 @@ impl Project {
         links: &Links,
     ) -> Self {
         Self {
-            reference: ProjectRef::of(row),
+            reference: ProjectRef::from_row(row),
             description: row.description.clone(),
             default_branch: row.default_branch.clone(),
             tracked_branches: row.tracked_branches.clone(),
@@ -151,7 +151,7 @@ impl Project {
             has_scm_token: row.has_scm_token,
             has_badge_token: row.has_badge_token,
             diagnosis_instructions: row.diagnosis_instructions.clone(),
-            reruns: Reruns::of(row.joins_reruns).as_str(),
+            reruns: Reruns::from_setting(row.joins_reruns).as_str(),
             tags,
             total_runs: row.runs,
             kept_runs: row.runs - row.expired_runs,

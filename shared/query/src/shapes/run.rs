@@ -66,7 +66,7 @@ pub struct RunBrief {
 impl RunBrief {
     /// Shows a stored run.
     #[must_use]
-    pub fn of(row: &RunRow) -> Self {
+    pub fn from_row(row: &RunRow) -> Self {
         Self {
             id: row.id.get(),
             status: row.status,
@@ -209,11 +209,11 @@ pub struct RunItem {
 impl RunItem {
     /// Shows a stored run of a project.
     #[must_use]
-    pub fn of(row: &RunRow, project: &ProjectRow, links: &Links) -> Self {
+    pub fn new(row: &RunRow, project: &ProjectRow, links: &Links) -> Self {
         // A run that goes on again keeps on its row what was said at its end.
         let compared = row.compared.filter(|_| row.status.is_final());
         Self {
-            brief: RunBrief::of(row),
+            brief: RunBrief::from_row(row),
             project_id: row.project.get(),
             project_name: project.name.clone(),
             project_label: project.label.clone(),
@@ -375,7 +375,7 @@ pub struct ShardItem {
 impl ShardItem {
     /// Shows a stored slot.
     #[must_use]
-    pub fn of(row: &SlotRow) -> Self {
+    pub fn from_row(row: &SlotRow) -> Self {
         Self {
             index: row.slot.shard_index,
             state: row.slot.state.as_str(),

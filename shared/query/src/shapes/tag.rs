@@ -29,7 +29,7 @@ pub struct Tag {
 impl Tag {
     /// Shows a stored tag.
     #[must_use]
-    pub fn of(row: &TagRow) -> Self {
+    pub fn from_row(row: &TagRow) -> Self {
         Self {
             id: row.id.get(),
             text: row.text.clone(),

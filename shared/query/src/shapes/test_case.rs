@@ -89,7 +89,7 @@ pub struct TestCaseItem {
 impl TestCaseItem {
     /// Shows a test case with its state in the asked lane.
     #[must_use]
-    pub fn of(row: &CatalogueRow) -> Self {
+    pub fn from_row(row: &CatalogueRow) -> Self {
         let case = &row.case;
         let state = row.state.as_ref();
         let counts = state.map(|state| *state.counts()).unwrap_or_default();

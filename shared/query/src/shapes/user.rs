@@ -23,7 +23,7 @@ pub struct UserRef {
 impl UserRef {
     /// Shows a stored account.
     #[must_use]
-    pub fn of(row: &UserRow) -> Self {
+    pub fn from_row(row: &UserRow) -> Self {
         Self { id: row.id.get(), username: row.username.clone(), name: row.name.clone() }
     }
 }
@@ -71,7 +71,7 @@ pub struct User {
 impl User {
     /// Shows a stored account, with what is kept beside it.
     #[must_use]
-    pub fn of(row: &UserRow, is_global: bool, last_seen_at: Option<Timestamp>) -> Self {
+    pub fn new(row: &UserRow, is_global: bool, last_seen_at: Option<Timestamp>) -> Self {
         let email = row.email.as_ref();
         Self {
             id: row.id.get(),

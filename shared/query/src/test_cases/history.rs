@@ -44,7 +44,7 @@ pub struct HistoryQuery {
 impl HistoryQuery {
     /// Everything in one lane.
     #[must_use]
-    pub fn of(lane: &LaneQuery) -> Self {
+    pub fn from_lane(lane: &LaneQuery) -> Self {
         Self {
             branches: lane.branch.iter().cloned().collect(),
             environments: lane.environment.iter().cloned().collect(),
@@ -275,7 +275,7 @@ pub async fn stability_by_count(
     let project = project.get();
     let mut session = read_session_with_fresh_aggregates(ctx, project).await?;
     required_case(&mut session, project, id).await?;
-    let query = HistoryQuery::of(lane);
+    let query = HistoryQuery::from_lane(lane);
     let limit = usize::try_from(TREND_EXECUTIONS - 1).unwrap_or_default();
     let mut rows = history_rows(&mut session, project, id, &query, &[], limit).await?.rows;
     rows.reverse();

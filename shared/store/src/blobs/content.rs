@@ -46,7 +46,7 @@ impl Content {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when there is none.
-    pub async fn of(session: &mut Session, project: ProjectId, id: BlobId) -> Result<Self> {
+    pub async fn load(session: &mut Session, project: ProjectId, id: BlobId) -> Result<Self> {
         let (blob, _) = super::read(&session.one(&BY_ID, args![project, id]).await?)?;
         if !blob.is_apart {
             return Ok(Self::whole(blob.key, blob.size));

@@ -99,7 +99,7 @@ pub struct Route {
 ///
 /// # Errors
 /// [`crate::StoreError::Database`].
-pub async fn of(
+pub async fn list(
     session: &mut Session,
     project: ProjectId,
     fingerprints: impl IntoIterator<Item = Fingerprint>,
@@ -153,7 +153,7 @@ pub async fn make(
     now: Timestamp,
 ) -> Result<Vec<Route>> {
     hold(session, &HOLD, CREATING, project).await?;
-    let known = of(session, project, failures.iter().map(|one| one.signature.fingerprint())).await?;
+    let known = list(session, project, failures.iter().map(|one| one.signature.fingerprint())).await?;
     let mut routes = known.clone();
     for failure in failures {
         let fingerprint = failure.signature.fingerprint();
@@ -178,7 +178,7 @@ pub async fn make(
     }
     // Exceptions may have been copied.
     if routes.len() > known.len() {
-        routes = of(session, project, failures.iter().map(|one| one.signature.fingerprint())).await?;
+        routes = list(session, project, failures.iter().map(|one| one.signature.fingerprint())).await?;
     }
     Ok(routes)
 }
@@ -214,7 +214,7 @@ pub(super) async fn resembling(
     project: ProjectId,
     signature: &Signature,
 ) -> Result<Resembling> {
-    let Some(wording) = Wording::of(signature) else { return Ok(Resembling::Nothing(None)) };
+    let Some(wording) = Wording::from_signature(signature) else { return Ok(Resembling::Nothing(None)) };
     let most = i64::try_from(MAX_COMPARED).unwrap_or(i64::MAX);
     let rows = session.all(&TEMPLATES, args![project, wording.bucket, most]).await?;
     let mut known = Vec::with_capacity(rows.len());

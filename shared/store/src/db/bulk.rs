@@ -144,7 +144,7 @@ impl Bulk {
     /// An empty set of rows for this statement.
     #[must_use]
     pub fn rows(&self) -> Rows {
-        Rows { columns: self.columns.iter().map(|column| Cells::of(*column)).collect(), len: 0 }
+        Rows { columns: self.columns.iter().map(|column| Cells::new(*column)).collect(), len: 0 }
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) enum Cells {
 }
 
 impl Cells {
-    fn of(column: Column) -> Self {
+    fn new(column: Column) -> Self {
         match column {
             Column::Int(_) => Self::Int(Vec::new()),
             Column::Real(_) => Self::Real(Vec::new()),

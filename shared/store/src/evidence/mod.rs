@@ -90,7 +90,7 @@ pub struct Frame {
 impl Frame {
     /// The frame within a pack whose id is now known.
     #[must_use]
-    pub const fn of(self, pack: PackId) -> EvidenceSlice {
+    pub const fn in_pack(self, pack: PackId) -> EvidenceSlice {
         EvidenceSlice { pack, offset: self.offset, length: self.length }
     }
 }
@@ -223,7 +223,7 @@ pub enum PackPlace {
 }
 
 impl PackPlace {
-    pub(crate) fn of(key: String, base: i64) -> Self {
+    pub(crate) fn new(key: String, base: i64) -> Self {
         if key == IN_ROW { Self::Row } else { Self::Object { key, base } }
     }
 
@@ -390,7 +390,7 @@ pub async fn locate(session: &mut Session, project: ProjectId, slices: &[Evidenc
     let ids: Vec<i64> = ids.into_iter().collect();
     for row in session.all(&PARTS, args![project, ids, first_part, last_part]).await? {
         let mut r = row.reader();
-        let (id, place) = (PackId(r.int()?), PackPlace::of(r.text()?, r.int()?));
+        let (id, place) = (PackId(r.int()?), PackPlace::new(r.text()?, r.int()?));
         let bytes = r.opt_bytes()?.unwrap_or_default();
         packs
             .entry(id)

@@ -128,7 +128,7 @@ pub async fn packs(session: &mut Session, project: ProjectId, run: RunId) -> Res
         .map(|row| {
             let mut r = row.reader();
             let id = PackId(r.int()?);
-            let place = PackPlace::of(r.text()?, r.int()?);
+            let place = PackPlace::new(r.text()?, r.int()?);
             Ok(PackRow { id, place, size: r.int()?, slices: r.int()? })
         })
         .collect()

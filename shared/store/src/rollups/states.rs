@@ -187,7 +187,7 @@ struct Place {
 }
 
 impl Place {
-    const fn of(columns: &StateColumns, flaky_score: i64) -> Self {
+    const fn from_columns(columns: &StateColumns, flaky_score: i64) -> Self {
         let &StateColumns { category, last_day, speed_class, .. } = columns;
         Self { category, last_day, speed_class, flaky_score }
     }
@@ -277,7 +277,10 @@ async fn lock_in(
             states.of_one_branch.insert(lane, holds_one);
         }
         if let Some(state) = state_of(&columns)? {
-            states.held.insert((lane, case), Held { state, place: Some(Place::of(&columns, flaky_score)) });
+            states.held.insert(
+                (lane, case),
+                Held { state, place: Some(Place::from_columns(&columns, flaky_score)) },
+            );
         }
     }
     Ok(states)
@@ -355,7 +358,8 @@ pub async fn write_states(session: &mut Session, project: ProjectId, states: &St
     for ((lane, case), Held { state, place }) in &states.held {
         let c = state.to_columns();
         let flaky_score = score_of(state, believing.contains(lane));
-        let rows = if *place == Some(Place::of(&c, flaky_score)) { &mut unmoved } else { &mut moved };
+        let rows =
+            if *place == Some(Place::from_columns(&c, flaky_score)) { &mut unmoved } else { &mut moved };
         rows.push([
             (*lane).into(),
             (*case).into(),

@@ -108,7 +108,7 @@ pub struct TokenHash(pub(crate) [u8; 32]);
 impl TokenHash {
     /// Of a token as a client sends it.
     #[must_use]
-    pub fn of(token: &str) -> Self {
+    pub fn from_token(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }
 }
@@ -170,7 +170,7 @@ pub async fn mint(
     let token = hex::encode(secret);
     let args = args![
         project,
-        TokenHash::of(&token).0,
+        TokenHash::from_token(&token).0,
         run,
         slot,
         kind.as_str(),

@@ -63,7 +63,7 @@ async fn a_server_that_does_not_prove_who_it_is_gets_neither_mail_nor_password()
         invite(service.client()).await;
         let errors = async {
             loop {
-                run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+                run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
                 let failed = texts(&service, "SELECT error FROM jobs WHERE error IS NOT NULL").await;
                 if !failed.is_empty() {
                     return failed;

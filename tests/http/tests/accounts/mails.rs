@@ -43,7 +43,7 @@ async fn mailing_with(backend: Backend, limits: &str) -> (Service, MailServer) {
 /// Waits until everything that was enqueued is done, by whomever.
 async fn work(service: &Service) {
     loop {
-        run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+        run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
         let mut session = service.state().store().db().read().await.expect("a session");
         let counts = jobs::counts(&mut session).await.expect("counts");
         assert_eq!(counts.parked, 0);

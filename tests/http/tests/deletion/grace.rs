@@ -18,7 +18,7 @@ const HOUR_MS: i64 = 60 * 60 * 1000;
 pub(super) async fn work_in(service: &Service, hours: i64) {
     let at = Timestamp(service.state().now().millis() + hours * HOUR_MS);
     let state = service.state().clone().with_clock(Clock::from_fn(move || at));
-    run_due(&state, Budget::of(Duration::from_secs(20))).await.expect("worked");
+    run_due(&state, Budget::new(Duration::from_secs(20))).await.expect("worked");
 }
 
 pub(super) async fn receipt(client: &Client, of: &Value) -> Value {

@@ -49,7 +49,7 @@ async fn freed(service: &Service, answer: &Value) -> Value {
     let path = format!("/api/deletions/{}", answer["receipt"]["id"]);
     let done = async {
         loop {
-            run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+            run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
             let receipt = service.client().json(&path).await.expect("a receipt");
             if receipt["state"] == "complete" {
                 return receipt;
@@ -110,7 +110,7 @@ async fn upload(service: &Service, project: &str, start: &str, own: &[u8], share
     let client = service.client();
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    Answer::of(request).await.and_then(|answer| answer.success()).expect("stored")
+    Answer::send(request).await.and_then(|answer| answer.success()).expect("stored")
 }
 
 /// Files of the tests of a run.
@@ -302,7 +302,7 @@ async fn what_is_kept_is_counted_by_kind_and_by_outcome() {
         let path = "/api/projects/1/storage?days=1";
         let counted = async {
             loop {
-                run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+                run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
                 let kept = client.json(path).await.expect("storage");
                 if kept["totals"]["bytes"] == all_stored(service).await.1 {
                     return kept;
@@ -392,7 +392,7 @@ async fn an_object_store_that_refuses_keeps_a_deletion_open() {
         let path = format!("/api/deletions/{}", answer["receipt"]["id"]);
         let refused = async {
             loop {
-                run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
+                run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
                 let receipt = client.json(&path).await.expect("a receipt");
                 if receipt["error"].is_string() {
                     return receipt;

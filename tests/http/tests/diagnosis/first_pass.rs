@@ -123,7 +123,7 @@ async fn with_pictures(service: &Service, project: &str) -> i64 {
         .file("attach_file_0", "large.png", "image/png", &large);
     let sent = client.request(Method::POST, "/api/test-runs/upload");
     let sent = sent.header("content-type", Form::content_type()).body(form.into_body());
-    let stored = Answer::of(sent).await.and_then(|answer| answer.success()).expect("stored");
+    let stored = Answer::send(sent).await.and_then(|answer| answer.success()).expect("stored");
     let clusters = format!("/api/projects/{}/failure-clusters", stored["projectId"]);
     client.json(&clusters).await.expect("clusters")["items"][0]["id"].as_i64().expect("an id")
 }

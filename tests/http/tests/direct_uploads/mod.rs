@@ -91,14 +91,14 @@ impl Ticket {
     /// Sends bytes through the service.
     async fn put(&self, bytes: impl Into<reqwest::Body>) -> Answer {
         let path = format!("/api/uploads/{}", self.ticket);
-        Answer::of(self.client.request(Method::PUT, &path).body(bytes)).await.expect("an answer")
+        Answer::send(self.client.request(Method::PUT, &path).body(bytes)).await.expect("an answer")
     }
 
     /// Sends bytes to the bucket.
     async fn put_to_bucket(&self, bytes: &[u8]) -> Answer {
         let (origin, path) = self.url.split_at(self.url.match_indices('/').nth(2).expect("a path").0);
         let bucket = Client::new(origin.to_owned()).expect("a client");
-        Answer::of(bucket.request(Method::PUT, path).body(bytes.to_vec())).await.expect("an answer")
+        Answer::send(bucket.request(Method::PUT, path).body(bytes.to_vec())).await.expect("an answer")
     }
 
     /// The item that commits it without a link.

@@ -13,7 +13,7 @@ use crate::rows::texts;
 const TRACE: &[u8] = b"PK\x03\x04 a trace";
 const NOTE: &[u8] = b"a note";
 
-fn of(feeder: &Feeder) -> Uploader {
+fn uploader_for(feeder: &Feeder) -> Uploader {
     Uploader::token(&feeder.client, feeder.run, &feeder.token)
 }
 
@@ -21,7 +21,7 @@ fn of(feeder: &Feeder) -> Uploader {
 async fn a_client_of_a_run_sends_files_and_ends_the_wait_for_them() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;
-        let uploader = of(&feeder);
+        let uploader = uploader_for(&feeder);
         let (trace, note) =
             (uploader.ticket("trace", TRACE).await, uploader.ticket("attachment", NOTE).await);
         assert_eq!(trace.url, format!("/api/uploads/{}", trace.ticket));
@@ -107,7 +107,7 @@ async fn an_account_adds_files_and_reports_to_a_run_that_is_over() {
 async fn a_ticket_takes_its_own_bytes_and_no_others() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;
-        let uploader = of(&feeder);
+        let uploader = uploader_for(&feeder);
         let ticket = uploader.ticket("attachment", NOTE).await;
         assert_eq!(refusal(&ticket.put("a nOte").await), (422, "hash_mismatch".to_owned()));
         assert_eq!(refusal(&ticket.put("a").await), (422, "hash_mismatch".to_owned()));
@@ -129,13 +129,16 @@ async fn a_ticket_takes_its_own_bytes_and_no_others() {
         let stranger =
             start(service.client(), json!({ "clientRunId": "another-run", "projectName": "bank" })).await;
         other.put("another").await.success().expect("received");
-        assert_eq!(of(&stranger).commit(other.item()).await["status"], "not_uploaded");
+        assert_eq!(uploader_for(&stranger).commit(other.item()).await["status"], "not_uploaded");
         // A project learns nothing of what others have.
         assert_eq!(uploader.commit(other.linked(json!(null))).await["status"], "stored");
         feeder.results(vec![attempt("pays", "failed", 0)]).await;
         let linked = uploader.commit(other.linked(link("attachment", "pays", 0))).await;
         assert_eq!(linked["status"], "linked", "{linked}");
-        assert_eq!(of(&stranger).plan(&[planned("attachment", b"another")]).await[0]["status"], "missing");
+        assert_eq!(
+            uploader_for(&stranger).plan(&[planned("attachment", b"another")]).await[0]["status"],
+            "missing"
+        );
 
         for unknown in ["0".repeat(64), "x".repeat(64), "short".to_owned()] {
             let mut forged = other.clone();
@@ -151,7 +154,7 @@ async fn a_ticket_takes_its_own_bytes_and_no_others() {
 async fn an_expired_ticket_takes_nothing_more() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;
-        let uploader = of(&feeder);
+        let uploader = uploader_for(&feeder);
         let [early, late] =
             [uploader.ticket("attachment", NOTE).await, uploader.ticket("trace", TRACE).await];
         early.put(NOTE).await.success().expect("received");
@@ -219,7 +222,7 @@ async fn two_clients_with_one_ticket_store_one_file() {
     for_each_service(async |service| {
         let feeder = start(service.client(), json!({})).await;
         feeder.results(vec![attempt("pays", "failed", 0)]).await;
-        let uploader = of(&feeder);
+        let uploader = uploader_for(&feeder);
         let trace = [TRACE, &vec![7; 6_000_000]].concat();
         let ticket = uploader.ticket("trace", &trace).await;
         for answer in join_all((0..4).map(|_| ticket.put(trace.clone()))).await {

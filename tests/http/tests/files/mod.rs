@@ -77,7 +77,7 @@ pub(crate) async fn store(service: &Service, project: &str) -> Stored {
     }
     let request = service.client().request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    let answer = Answer::of(request).await.expect("an answer").success().expect("stored");
+    let answer = Answer::send(request).await.expect("an answer").success().expect("stored");
     let entry = answer["reports"][0]["path"].as_str().expect("a report");
     let report = entry.strip_suffix("index.html").expect("an entry page").to_owned();
     let executions = format!("/api/test-runs/{}/executions", answer["runId"]);
@@ -95,11 +95,11 @@ pub(crate) async fn ask(client: &Client, path: &str, headers: &[(HeaderName, &st
         .iter()
         .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).expect("a value")))
         .collect();
-    Answer::of(client.request(Method::GET, path).headers(headers)).await.expect("an answer")
+    Answer::send(client.request(Method::GET, path).headers(headers)).await.expect("an answer")
 }
 
 async fn head(client: &Client, path: &str) -> Answer {
-    Answer::of(client.request(Method::HEAD, path)).await.expect("an answer")
+    Answer::send(client.request(Method::HEAD, path)).await.expect("an answer")
 }
 
 /// Where the service sends a browser that asks for active content.

@@ -115,7 +115,7 @@ pub(crate) async fn fill(service: &Service, client: &Client, word: &str, secret:
         .field("report_label_html", &words);
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+    let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
     crate::comparison::work(service).await;
 
     let number = |value: &Value| value.as_i64().expect("an id");

@@ -58,7 +58,7 @@ async fn what_is_kept_of_an_attempt_is_configured_for_every_way_it_comes() {
                 .field("testCases", json!([case("upload")]).to_string());
             let request = client.request(Method::POST, "/api/test-runs/upload");
             let request = request.header("content-type", Form::content_type()).body(form.into_body());
-            Answer::of(request).await.expect("an answer").success().expect("stored");
+            Answer::send(request).await.expect("an answer").success().expect("stored");
         }
         let runs = client.json("/api/test-runs").await.expect("runs");
         for shown in runs["items"].as_array().expect("runs") {
@@ -122,7 +122,7 @@ async fn each_body_is_bounded_where_it_is_configured() {
     };
     let send = async |path: &str, body: Body| {
         let request = service.client().request(Method::POST, path).header("content-type", "application/json");
-        code(&Answer::of(request.body(body)).await.expect("an answer"))
+        code(&Answer::send(request.body(body)).await.expect("an answer"))
     };
     let post = async |path: &str, body: String| send(path, body.into()).await;
     // Its length is told by nothing but its end.
@@ -155,7 +155,7 @@ async fn each_body_is_bounded_where_it_is_configured() {
     for (bytes, status) in [(MIB - around, 200), (MIB - around + 1, 413)] {
         let request = service.client().request(Method::POST, &format!("{path}/case-files"));
         let request = request.header("content-type", Form::content_type());
-        let answer = Answer::of(request.body(form(bytes))).await.expect("an answer");
+        let answer = Answer::send(request.body(form(bytes))).await.expect("an answer");
         assert_eq!(answer.status.as_u16(), status, "{}", answer.text());
     }
 }

@@ -20,7 +20,7 @@ pub(super) async fn send(feeder: &Feeder, form: Form) -> Answer {
     let path = format!("/api/test-runs/{}/case-files", feeder.run);
     let request = feeder.client.request(reqwest::Method::POST, &path);
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    Answer::of(request).await.expect("an answer")
+    Answer::send(request).await.expect("an answer")
 }
 
 fn case(title: &str, retry: u32) -> String {
@@ -160,7 +160,7 @@ async fn a_broken_form_is_refused_by_name() {
         assert_eq!(code(&send(&unknown, whole()).await), (404, "run_not_found".to_owned()));
         let request = service.client().request(reqwest::Method::POST, "/api/test-runs/12abc/case-files");
         let request = request.header("content-type", Form::content_type()).body(whole().into_body());
-        let misspelt = Answer::of(request).await.expect("an answer");
+        let misspelt = Answer::send(request).await.expect("an answer");
         assert_eq!(code(&misspelt), (400, "invalid_run_id".to_owned()));
         feeder.finish("passed").await;
         let late = token(form().field("testCase", case("pays", 0)));
@@ -369,7 +369,7 @@ async fn every_repetition_gets_its_own_files_though_nobody_counts_them() {
         }
         let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
         let request = request.header("content-type", Form::content_type()).body(form.into_body());
-        Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+        Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
         assert_eq!(texts(service, REPETITIONS).await, expected);
     })
     .await;

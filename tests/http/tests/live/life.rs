@@ -152,7 +152,7 @@ async fn files_are_waited_for_and_not_for_ever() {
         let cut = cut.into_body();
         let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
         let request = request.header("content-type", callboard_test_support::Form::content_type());
-        let refused = callboard_test_support::Answer::of(request.body(cut.slice(..cut.len() - 8))).await;
+        let refused = callboard_test_support::Answer::send(request.body(cut.slice(..cut.len() - 8))).await;
         assert_eq!(refused.expect("an answer").status.as_u16(), 400);
         sweep(service, 300_000).await;
         assert_eq!(waiting.shown().await["status"], "finalizing");
@@ -163,7 +163,7 @@ async fn files_are_waited_for_and_not_for_ever() {
         let request = service.client().request(reqwest::Method::POST, "/api/test-runs/upload");
         let request = request.header("content-type", callboard_test_support::Form::content_type());
         let answer =
-            callboard_test_support::Answer::of(request.body(form.into_body())).await.expect("an answer");
+            callboard_test_support::Answer::send(request.body(form.into_body())).await.expect("an answer");
         assert_eq!(
             answer.success().expect("uploaded")["status"],
             "failed",
@@ -200,7 +200,7 @@ async fn edited_label_stays(service: &Service, client: &str, said: &Value) {
     let request = service.client().request(reqwest::Method::PATCH, &format!("/api/test-runs/{}", edited.run));
     let request = request.header("content-type", "application/json");
     let body = json!({ "label": "Release 7" }).to_string();
-    let answer = callboard_test_support::Answer::of(request.body(body)).await.expect("an answer");
+    let answer = callboard_test_support::Answer::send(request.body(body)).await.expect("an answer");
     answer.success().expect("edited");
     edited.finish_with("passed", json!({ "label": said })).await;
     assert_eq!(edited.shown().await["label"], "Release 7", "{said}");
@@ -415,7 +415,7 @@ async fn what_follows_a_run_is_queued_once_however_it_ended() {
         let upload = async |form: callboard_test_support::Form| {
             let request = client.request(reqwest::Method::POST, "/api/test-runs/upload");
             let request = request.header("content-type", callboard_test_support::Form::content_type());
-            let answer = callboard_test_support::Answer::of(request.body(form.into_body())).await;
+            let answer = callboard_test_support::Answer::send(request.body(form.into_body())).await;
             answer.expect("an answer").success().expect("uploaded")
         };
         let form = || callboard_test_support::Form::new().field("projectName", "shop");

@@ -110,7 +110,7 @@ async fn post_form(client: &Client, path: &str, form: Form) -> Answer {
     let pieces: Vec<Result<Bytes, std::io::Error>> =
         body.chunks(700).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let request = client.request(Method::POST, path).header("content-type", Form::content_type());
-    Answer::of(request.body(Body::wrap_stream(stream::iter(pieces)))).await.expect("an answer")
+    Answer::send(request.body(Body::wrap_stream(stream::iter(pieces)))).await.expect("an answer")
 }
 
 /// A streamed run of two tests, one of them flaky with files; answers its id.
@@ -366,7 +366,7 @@ async fn a_batch_of_eleven_megabytes_is_taken_as_it_is_and_compressed() {
             } else {
                 request.body(body)
             };
-            let answer = Answer::of(request).await.expect("an answer").success().expect("taken");
+            let answer = Answer::send(request).await.expect("an answer").success().expect("taken");
             assert_eq!(picked(&answer, ["processed", "inserted"]), [json!(62), json!(62)]);
         }
     })

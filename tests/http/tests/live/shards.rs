@@ -331,7 +331,7 @@ impl Pipeline<'_> {
                     .file("report_html", "html.gz", "application/gzip", &report.expect("an archive"));
                 let request = client.request(reqwest::Method::POST, "/api/test-runs/upload");
                 let request = request.header("content-type", Form::content_type()).body(form.into_body());
-                Answer::of(request).await.expect("an answer").success().expect("attached");
+                Answer::send(request).await.expect("an answer").success().expect("attached");
             }
             Call::Submit => {
                 client.post_json("/api/test-runs/submit", &batch(self.project, index)).await.expect("stored");
@@ -346,7 +346,7 @@ impl Pipeline<'_> {
                     .field("testCases", cases.to_string());
                 let request = client.request(reqwest::Method::POST, "/api/test-runs/upload");
                 let request = request.header("content-type", Form::content_type()).body(form.into_body());
-                Answer::of(request).await.expect("an answer").success().expect("stored");
+                Answer::send(request).await.expect("an answer").success().expect("stored");
             }
             Call::Silence => sweep(self.service, 16 * 60 * 1000).await,
         }

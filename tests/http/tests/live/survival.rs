@@ -115,7 +115,7 @@ async fn one_request_writes_one_pack_however_much_evidence_it_brings() {
             .field("testCases", json!(failing(0..2_100)).to_string());
         let request = client.request(Method::POST, "/api/test-runs/upload");
         let request = request.header("content-type", Form::content_type()).body(form.into_body());
-        Answer::of(request).await.expect("an answer").success().expect("stored");
+        Answer::send(request).await.expect("an answer").success().expect("stored");
         assert_eq!(packs().await, "5");
     })
     .await;
@@ -210,7 +210,7 @@ async fn attach_nothing(client: &Client, run: i64) -> Value {
         .field("testRun", r#"{"status":"already-submitted"}"#);
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    Answer::of(request).await.expect("an answer").success().expect("attached")
+    Answer::send(request).await.expect("an answer").success().expect("attached")
 }
 
 #[tokio::test]
@@ -370,7 +370,7 @@ async fn a_file_store_that_takes_nothing_stores_nothing_by_halves() {
             let form = form.file("trace", "trace.zip", "application/zip", &vec![b'x'; 2_000_000]);
             let path = format!("/api/test-runs/{}/case-files", feeder.run);
             let request = service.client().request(Method::POST, &path);
-            Answer::of(request.header("content-type", Form::content_type()).body(form.into_body()))
+            Answer::send(request.header("content-type", Form::content_type()).body(form.into_body()))
         };
         assert_eq!(code(&files().await.expect("an answer")), (503, "storage_unavailable".to_owned()));
         let shown = feeder.shown().await;

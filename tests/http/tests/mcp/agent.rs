@@ -18,7 +18,7 @@ impl Agent {
     pub(crate) async fn post(&self, headers: &[(&str, &str)], body: &str) -> Answer {
         let request = self.0.request(Method::POST, self.1).header("content-type", "application/json");
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        Answer::of(request.body(body.to_owned())).await.expect("an answer")
+        Answer::send(request.body(body.to_owned())).await.expect("an answer")
     }
 
     /// The answer to one request message.

@@ -118,7 +118,7 @@ async fn a_cluster_is_told_although_its_runs_are_gone() {
         let policy = json!({ "runs": { "days": 5 }, "keep": { "firstFailure": false, "clusterSamples": 0 } });
         let path = format!("/api/projects/{}/retention", red["projectId"]);
         let set = client.request(Method::PATCH, &path).json(&policy);
-        Answer::of(set).await.and_then(|answer| answer.success()).expect("set");
+        Answer::send(set).await.and_then(|answer| answer.success()).expect("set");
         let (ctx, now) = (service.state().background(), service.state().now());
         while !callboard_query::retention::sweep(&ctx, 0, now).await.expect("swept").is_over() {}
         settled(service).await;
@@ -213,7 +213,7 @@ async fn a_lost_screenshot_is_left_out_with_its_reason() {
             .file("attach_file_0", "red.png", "image/png", b"\x89PNG\r\n\x1a\nbroken");
         let request = service.client().request(Method::POST, "/api/test-runs/upload");
         let request = request.header("content-type", Form::content_type()).body(form.into_body());
-        let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+        let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
         let agent = agent(service);
         let shown = agent.call("get_run", json!({ "runId": stored["runId"] })).await.unwrap();
         let asked = json!({ "executionId": shown["cases"][0]["executionId"], "content": true });

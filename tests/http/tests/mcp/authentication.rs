@@ -50,7 +50,7 @@ async fn a_key_opens_the_endpoint_and_nothing_else_does() {
         assert_eq!((nothing.status.as_u16(), nothing.header("www-authenticate")), (401, NO_KEY));
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
         assert_eq!(anybody.post(&[], initialize).await.status, 401);
-        let in_query = Answer::of(anybody.0.request(Method::POST, &format!("/mcp?key={key}")).body(PING));
+        let in_query = Answer::send(anybody.0.request(Method::POST, &format!("/mcp?key={key}")).body(PING));
         assert_eq!(in_query.await.unwrap().status, 401);
 
         let browser = Agent::at(service.browser_of(user).await.unwrap(), "/mcp");
@@ -73,7 +73,7 @@ async fn the_form_of_a_request_is_judged_before_its_key() {
             let request = anybody.request(Method::POST, "/mcp").header("content-type", kind);
             let request =
                 origin.into_iter().fold(request, |request, origin| request.header("origin", origin));
-            Answer::of(request.body(vec![b' '; bytes])).await.unwrap().status.as_u16()
+            Answer::send(request.body(vec![b' '; bytes])).await.unwrap().status.as_u16()
         };
         assert_eq!(send("text/plain", Some("https://evil.example"), 2_000_000).await, 413);
         assert_eq!(send("text/plain", Some("https://evil.example"), 10).await, 403);

@@ -27,11 +27,11 @@ impl Holding {
     async fn store(open: &Service, name: &str) -> Self {
         let red = with(run(name, "failed", vec![attempt("pays", "failed", 0)]), json!({"branch": "main"}));
         let stored = open.client().post_json("/api/test-runs/submit", &red).await.expect("stored");
-        Self::of(open, &stored).await
+        Self::new(open, &stored).await
     }
 
     /// What came with a run whose first failure is asked about.
-    pub(super) async fn of(open: &Service, stored: &Value) -> Self {
+    pub(super) async fn new(open: &Service, stored: &Value) -> Self {
         let run = stored["runId"].as_i64().expect("an id");
         let agent = Agent::at(open.client().clone(), "/mcp");
         let failed = agent.call("get_run", json!({"runId": run})).await.expect("a run");

@@ -68,9 +68,9 @@ async fn history(service: &Service) -> Holding {
         .file("report_html", "report.gz", "application/gzip", &report);
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
-    run_due(service.state(), Budget::of(Duration::from_secs(20))).await.expect("worked");
-    Holding::of(service, &stored).await
+    let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
+    run_due(service.state(), Budget::new(Duration::from_secs(20))).await.expect("worked");
+    Holding::new(service, &stored).await
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ async fn linking_changes_neither_name_nor_address() {
         assert_eq!(notices(world).await, [(old.to_owned(), "provider_linked".to_owned())]);
 
         let unlink = world.service.client().request(Method::POST, "/api/auth/oauth/idp/unlink");
-        let answer = Answer::of(unlink.header(COOKIE, browser.cookies())).await.expect("an answer");
+        let answer = Answer::send(unlink.header(COOKIE, browser.cookies())).await.expect("an answer");
         assert_eq!(answer.status, 200, "{}", answer.text());
         let told = (old.to_owned(), "provider_unlinked".to_owned());
         assert_eq!(notices(world).await.last(), Some(&told));

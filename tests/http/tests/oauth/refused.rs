@@ -74,7 +74,7 @@ async fn linking_takes_a_recent_sign_in_our_own_page_and_one_session_all_the_way
         let mut browser = session(1).await;
         let elsewhere = world.service.client().request(Method::GET, "/api/auth/oauth/idp/login?link=1");
         let elsewhere = elsewhere.header(COOKIE, browser.cookies()).header("sec-fetch-site", "cross-site");
-        let answer = Answer::of(elsewhere).await.expect("an answer");
+        let answer = Answer::send(elsewhere).await.expect("an answer");
         assert_eq!(answer.header("location"), "/settings/account?error=invalid-state");
         assert_eq!(answer.headers.get_all(SET_COOKIE).iter().count(), 0, "nothing was begun");
 

@@ -110,7 +110,7 @@ fn one_comment_in_any_order(backend: Backend, cases: u32) {
                         Then::Nothing => {}
                         Then::Settles => settled(&service).await,
                         Then::Dies(after) => {
-                            let work = run_due(service.state(), Budget::of(Duration::from_secs(20)));
+                            let work = run_due(service.state(), Budget::new(Duration::from_secs(20)));
                             let _ = tokio::time::timeout(Duration::from_millis(*after), work).await;
                             revive(&service).await;
                         }
@@ -155,7 +155,7 @@ async fn crashes_at_every_call(backend: Backend) {
             let mut has_died = false;
             for _ in 0..2 {
                 host.hang_after(usize::try_from(call).expect("few calls"), is_done);
-                let work = run_due(service.state(), Budget::of(Duration::from_secs(60)));
+                let work = run_due(service.state(), Budget::new(Duration::from_secs(60)));
                 has_died |= tokio::select! {
                     () = host.until_it_hangs() => true,
                     done = work => { done.expect("the work"); false }

@@ -115,7 +115,7 @@ async fn every_kind_of_answer_carries_its_headers() {
             (Method::POST, "/mcp", "application/json", "{", 400),
         ] {
             let request = client.request(method, path).header("content-type", kind).body(body);
-            judge(path, Kind::Data, status, &Answer::of(request).await.expect("an answer"));
+            judge(path, Kind::Data, status, &Answer::send(request).await.expect("an answer"));
         }
         let elsewhere = client.with_header("origin", "https://evil.example").expect("a header");
         judge("an origin", Kind::Data, 403, &send(&elsewhere, Method::POST, "/api/tags", json!({})).await);

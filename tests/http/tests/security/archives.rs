@@ -249,7 +249,7 @@ async fn upload(client: &Client, part: &str, file: &str, bytes: &[u8]) -> Value 
         .file(part, file, "application/octet-stream", bytes);
     let request = client.request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    Answer::of(request)
+    Answer::send(request)
         .await
         .and_then(|answer| answer.success())
         .expect("the run is stored whatever came with it")

@@ -87,7 +87,7 @@ async fn two_credentials_of_a_kind_are_none() {
                     _ => text.trim_start_matches("Bearer "),
                 });
                 let request = service.client().request(Method::GET, "/api/projects").header(header, first);
-                let answer = Answer::of(request.header(header, second)).await.expect("an answer");
+                let answer = Answer::send(request.header(header, second)).await.expect("an answer");
                 assert_eq!(refusal(&answer), refused(400, "invalid_header"), "{header}: {first}, {second}");
             }
         }

@@ -26,7 +26,7 @@ async fn upload(service: &Service, number: usize) -> Value {
         .file("trace_0", "trace.zip", "application/zip", TRACE);
     let request = service.client().request(Method::POST, "/api/test-runs/upload");
     let request = request.header("content-type", Form::content_type()).body(form.into_body());
-    Answer::of(request).await.and_then(|answer| answer.success()).expect("stored")
+    Answer::send(request).await.and_then(|answer| answer.success()).expect("stored")
 }
 
 /// How many stored objects have these bytes.
@@ -86,7 +86,7 @@ async fn a_hash_of_another_project_brings_no_bytes() {
         let path = format!("/api/test-runs/{}/case-files", feeder.run);
         let request = service.client().request(Method::POST, &path);
         let request = request.header("content-type", Form::content_type()).body(form.into_body());
-        let answer = Answer::of(request).await.expect("an answer");
+        let answer = Answer::send(request).await.expect("an answer");
         assert_eq!(super::refusal(&answer), super::refused(422, "blob_missing"));
         let list = format!("/api/test-runs/{}/executions", feeder.run);
         let found = service.client().json(&list).await.expect("executions");

@@ -46,7 +46,7 @@ async fn json_that_is_nested_without_end_is_refused_everywhere() {
                 let fits = !matches!(route.body_limit, BodyLimit::Fixed(bytes) if bytes < deep.len() as u64);
                 let method: Method = route.method.as_str().parse().expect("a method");
                 let request = browser.request(method, &path).header("content-type", "application/json");
-                let answer = Answer::of(request.body(deep)).await.expect("an answer");
+                let answer = Answer::send(request.body(deep)).await.expect("an answer");
                 let status = answer.status.as_u16();
                 assert!(status < 500, "{} {path}: {}", route.method.as_str(), answer.text());
                 read += usize::from(status == 400);
@@ -112,7 +112,7 @@ async fn nul_and_half_a_pair_break_no_statement_wherever_they_stand() {
         ] {
             let request = client.request(Method::POST, "/api/test-runs/upload");
             let request = request.header("content-type", Form::content_type()).body(form(meta).into_body());
-            let stored = Answer::of(request).await.and_then(|answer| answer.success()).expect("stored");
+            let stored = Answer::send(request).await.and_then(|answer| answer.success()).expect("stored");
             assert_eq!(stored["reports"][0]["label"], "l\u{fffd}m");
             let list = format!("/api/test-runs/{}/executions", stored["runId"]);
             let execution = client.json(&list).await.expect("executions")["items"][0]["id"].clone();
@@ -124,7 +124,7 @@ async fn nul_and_half_a_pair_break_no_statement_wherever_they_stand() {
             (Method::PATCH, "/api/test-runs/1", r#"{"label":"a\ud83db"}"#),
         ] {
             let request = client.request(method, path).header("content-type", "application/json").body(body);
-            let answer = Answer::of(request).await.expect("an answer");
+            let answer = Answer::send(request).await.expect("an answer");
             assert!(answer.status.is_success(), "{path}: {}", answer.text());
         }
         let project = client.json("/api/projects/1").await.expect("the project");
@@ -175,7 +175,7 @@ async fn one_byte_over_the_limit_of_an_upload_is_too_many() {
         let service = Service::over(database, &settings).await.expect("a service");
         let upload = async |body: Body| {
             let request = service.client().request(Method::POST, "/api/test-runs/upload");
-            Answer::of(request.header("content-type", Form::content_type()).body(body))
+            Answer::send(request.header("content-type", Form::content_type()).body(body))
                 .await
                 .expect("an answer")
         };

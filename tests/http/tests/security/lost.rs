@@ -13,7 +13,7 @@ use crate::builders::{attempt, run};
 
 async fn under(client: &Client, key: &str, path: &str, body: &Value) -> Answer {
     let request = client.request(Method::POST, path).header("idempotency-key", key);
-    Answer::of(request.header("content-type", "application/json").body(body.to_string()))
+    Answer::send(request.header("content-type", "application/json").body(body.to_string()))
         .await
         .expect("an answer")
 }
@@ -44,7 +44,7 @@ async fn a_repeated_request_is_answered_to_those_who_may_still_make_it() {
             let form = Form::new().field("projectName", "shop").field("testRun", submitted.to_string());
             let request =
                 program.request(Method::POST, "/api/test-runs/upload").header("idempotency-key", "e");
-            Answer::of(request.header("content-type", Form::content_type()).body(form.into_body()))
+            Answer::send(request.header("content-type", Form::content_type()).body(form.into_body()))
         };
         let posts = [
             ("a", "/api/test-runs/submit".to_owned(), submitted.clone()),

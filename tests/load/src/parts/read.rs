@@ -145,7 +145,7 @@ impl Question {
                 let request =
                     client.request(Method::POST, &self.path).header(CONTENT_TYPE, "application/json");
                 let message = message.to_string().replace("<time>", &time.to_string());
-                Answer::of(request.body(message)).await
+                Answer::send(request.body(message)).await
             }
         }
     }

@@ -155,7 +155,8 @@ impl Taken {
 /// Streams the runs of those numbers. The first of them is not measured: it may be
 /// the one that makes the suite.
 async fn stream(subject: &Subject, runs: &Runs, numbers: Range<u64>) -> Result<Streamed> {
-    let scripts: Vec<Script> = numbers.map(|number| Script::of(runs, number)).collect::<Result<_>>()?;
+    let scripts: Vec<Script> =
+        numbers.map(|number| Script::from_runs(runs, number)).collect::<Result<_>>()?;
     let (client, count) = (subject.client(), scripts.len().saturating_sub(1));
     scripts.first().context("no run")?.play(&client).await?;
     let scripts = Arc::new(scripts);
@@ -184,7 +185,7 @@ struct Script {
 }
 
 impl Script {
-    fn of(runs: &Runs, number: u64) -> Result<Self> {
+    fn from_runs(runs: &Runs, number: u64) -> Result<Self> {
         let mut run: Value = serde_json::from_slice(&runs.body(number)?)?;
         let cases = run["testCases"].take();
         let cases = cases.as_array().context("a run without tests")?;
@@ -242,5 +243,5 @@ async fn post(client: &Client, path: &str, body: String) -> Result<Value> {
         .request(Method::POST, path)
         .header(reqwest::header::CONTENT_TYPE, "application/json")
         .body(body);
-    Answer::of(request).await?.success()
+    Answer::send(request).await?.success()
 }

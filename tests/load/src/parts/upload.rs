@@ -64,7 +64,7 @@ async fn upload(setting: Setting, subject: &Subject, number: usize, bytes: usize
         .header(CONTENT_TYPE, format!("multipart/form-data; boundary={BOUNDARY}"))
         .body(body);
     let begun = Instant::now();
-    Answer::of(request).await?.success().context("an upload")?;
+    Answer::send(request).await?.success().context("an upload")?;
     Ok(begun.elapsed())
 }
 

@@ -148,8 +148,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(item: AuditItem, names: &Names) -> Self {
-        let sentence = Sentence::of(&item, names);
+    fn from_item(item: AuditItem, names: &Names) -> Self {
+        let sentence = Sentence::from_item(&item, names);
         let details = words::details(&item, sentence.object.as_ref(), names);
         Self {
             at: item.at,
@@ -213,7 +213,7 @@ pub(crate) async fn audit(visit: Visit, Query(asked): Query<Params>) -> Result<R
         kept_days: KEPT_DAYS,
         filters: asked.bar(&visit, choices(&people, asked.actor)).tally("action", shown, goes_on, total),
         is_filtered: asked.is_filtered(visit.now),
-        entries: found.items.into_iter().map(|item| Entry::of(item, &people)).collect(),
+        entries: found.items.into_iter().map(|item| Entry::from_item(item, &people)).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         shell: Shell::new(&visit, Section::Settings, "Audit log")
             .await?

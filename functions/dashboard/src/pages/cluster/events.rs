@@ -25,7 +25,7 @@ pub(super) struct Event {
 
 impl Event {
     /// An event in words; nothing for a change that says nothing.
-    pub(super) fn of(event: ClusterEvent) -> Option<Self> {
+    pub(super) fn from_event(event: ClusterEvent) -> Option<Self> {
         let ClusterEvent { at, by, what } = event;
         let told = |sentence: &str, run: Option<i64>, class| Self {
             at,
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_decision_is_one_sentence_and_its_note_stands_by_itself() {
-        let event = Event::of(changed(&[
+        let event = Event::from_event(changed(&[
             ("status", Some("resolved")),
             ("note", Some("Fixed by #7")),
             ("assignee", Some("bo")),
@@ -134,7 +134,7 @@ mod tests {
         assert!(event.sentence.starts_with("Resolved, assigned to bo, snoozed until "), "{}", event.sentence);
         assert!(!event.sentence.contains('T'), "{}", event.sentence);
         assert_eq!((event.note.as_deref(), event.class), (Some("Fixed by #7"), "passed"));
-        assert_eq!(Event::of(changed(&[("note", Some("later"))])).unwrap().sentence, "Note changed");
-        assert!(Event::of(changed(&[("note", None)])).is_none());
+        assert_eq!(Event::from_event(changed(&[("note", Some("later"))])).unwrap().sentence, "Note changed");
+        assert!(Event::from_event(changed(&[("note", None)])).is_none());
     }
 }

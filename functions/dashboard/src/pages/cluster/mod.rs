@@ -204,7 +204,7 @@ pub(crate) async fn cluster(
         (Vec::new(), Vec::new())
     };
     let history = clusters::history(&visit.ctx, project, id).await?;
-    let events: Vec<events::Event> = history.into_iter().filter_map(events::Event::of).collect();
+    let events: Vec<events::Event> = history.into_iter().filter_map(events::Event::from_event).collect();
     let hook = Hook { target: LinkTarget::Cluster, id: id.get() };
     let evidence = clusters::last_failures(&visit.ctx, project, &cluster.affected_test_cases).await?;
     let total = match asked.branch {
@@ -222,7 +222,7 @@ pub(crate) async fn cluster(
         filters: FilterBar::new(&visit.address, &[])
             .select("branch", "Branch", "All branches", branches, asked.branch.as_slice())
             .tally("failure", found.items.len(), found.next_cursor.is_some(), total),
-        origin: origin::Origin::of(&visit, project, &cluster).await?,
+        origin: origin::Origin::load(&visit, project, &cluster).await?,
         suspects: match asked.shows_suspects {
             true => Some(suspects::Suspects::read(&visit, &state.source_control(), project, id).await?),
             false => None,
@@ -238,8 +238,8 @@ pub(crate) async fn cluster(
         is_filtered: asked.branch.is_some(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         new_issue: scm::new_issue(&visit.ctx, project, &cluster).await?,
-        export: ExportMenu::of(ExportKind::Cluster, id.get()).only(asked.branch.clone(), None),
-        links: LinkPanel::of(&visit, &state, project, hook).await?,
+        export: ExportMenu::new(ExportKind::Cluster, id.get()).only(asked.branch.clone(), None),
+        links: LinkPanel::load(&visit, &state, project, hook).await?,
         assignee: cluster
             .item
             .assignee

@@ -38,7 +38,7 @@ pub(super) struct Origin {
 
 impl Origin {
     /// The beginning of a cluster; nothing once retention let its first run go.
-    pub(super) async fn of(
+    pub(super) async fn load(
         visit: &Visit,
         project: Authorized<ProjectId>,
         cluster: &ClusterDetail,
@@ -60,7 +60,7 @@ impl Origin {
             Some(green) => {
                 (run_views::tested_since(&visit.ctx, project, RunId(green.run_id), first).await?, None)
             }
-            None => (TestedCommits::default(), UnsetDefault::of(visit, project).await?),
+            None => (TestedCommits::default(), UnsetDefault::load(visit, project).await?),
         };
         // What lies before the commit that somebody named, which may be short, is not looked at.
         if let Some(base) = base {

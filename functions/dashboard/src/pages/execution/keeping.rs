@@ -18,7 +18,7 @@ pub(crate) struct Keeping {
 
 impl Keeping {
     /// The ends of what an execution left behind; nothing of what is kept.
-    pub(crate) fn of(detail: &ExecutionDetail, now: Timestamp) -> Self {
+    pub(crate) fn from_detail(detail: &ExecutionDetail, now: Timestamp) -> Self {
         let files = detail.attachments.iter().chain(&detail.traces);
         Self::until(detail.evidence_expires_at, files.filter_map(|file| file.expires_at).min(), now)
     }

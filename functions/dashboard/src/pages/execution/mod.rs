@@ -138,16 +138,16 @@ pub(crate) async fn execution(
     history.reverse();
     let passed_pictures = passed_pictures(&visit, project, &detail, why.as_ref()).await?;
     let hook = Hook { target: LinkTarget::Execution, id: id.get() };
-    let links = LinkPanel::of(&visit, &state, project, hook).await?;
+    let links = LinkPanel::load(&visit, &state, project, hook).await?;
     let shell = Shell::in_project(&visit, &detail.project, &detail.item.title)
         .await?
         .under(format!("Run {}", detail.run.id), format!("/test-runs/{}", detail.run.id))
         .here(&detail.item.title);
-    let keeping = keeping::Keeping::of(&detail, visit.now);
+    let keeping = keeping::Keeping::from_detail(&detail, visit.now);
     let culprit = Box::pin(culprit::CulpritBlock::read(&visit, &state, project, &detail)).await?;
     let diagnosis = Box::pin(diagnosis::DiagnosisBlock::read(&visit, project, &detail)).await?;
     let traces = std::mem::take(&mut detail.traces);
-    let mut traces = trace::Traces::of(&state, &visit, traces);
+    let mut traces = trace::Traces::new(&state, &visit, traces);
     if let Some(file) = asked.trace {
         traces.open(&state, &visit, file).await?;
     }
@@ -181,7 +181,7 @@ async fn why(
         failures::locator_healing(&visit.ctx, project, id),
         of_cluster(visit, project, detail),
     )?;
-    Ok(why::Why::of(explanation, healing, diagnosis))
+    Ok(why::Why::new(explanation, healing, diagnosis))
 }
 
 /// What a model says about the failure cluster of the execution.

@@ -49,7 +49,7 @@ pub(super) struct OpenTrace {
 
 impl Traces {
     /// The traces of an execution; nothing of them is read yet.
-    pub(super) fn of(state: &AppState, visit: &Visit, files: Vec<FileItem>) -> Self {
+    pub(super) fn new(state: &AppState, visit: &Visit, files: Vec<FileItem>) -> Self {
         Self {
             files,
             told: None,

@@ -74,7 +74,7 @@ const OTHERS: usize = 4;
 
 impl Why {
     /// Everything that is known of a failure; nothing of what did not fail.
-    pub(crate) fn of(
+    pub(crate) fn new(
         mut explanation: Explanation,
         healing: LocatorHealing,
         diagnosis: Option<Diagnosis>,
@@ -91,7 +91,7 @@ impl Why {
             class,
             is_clear: verdict != UNCLEAR,
             also,
-            healing: Healing::of(healing),
+            healing: Healing::from_healing(healing),
             diagnosis: diagnosis.filter(|diagnosis| diagnosis.status != "failed"),
             explanation,
         })
@@ -104,7 +104,7 @@ impl Why {
 }
 
 impl Healing {
-    fn of(healing: LocatorHealing) -> Option<Self> {
+    fn from_healing(healing: LocatorHealing) -> Option<Self> {
         let refusal = healing.other_page().map(refusal);
         let advice = healing.recommended().cloned();
         let is_advice = |locator: &str| advice.as_ref().is_some_and(|advice| advice.locator == locator);

@@ -105,11 +105,11 @@ struct Row {
 }
 
 impl Row {
-    fn of(test: FlakyTest) -> Self {
+    fn from_test(test: FlakyTest) -> Self {
         Self {
-            form: RecentForm::of(&test.recent),
+            form: RecentForm::from_outcomes(&test.recent),
             cause: test.root_cause.as_deref().map(cause_word),
-            range: ChanceRange::of(&test),
+            range: ChanceRange::from_test(&test),
             test,
         }
     }
@@ -162,7 +162,7 @@ pub(super) async fn tab(
         ),
         sorting: Sorting::new(&visit.address, asked.sort_word()),
         wasted_ms: found.items.iter().any(|test| test.knows_durations).then(|| lost(&found.items)),
-        rows: found.items.into_iter().map(Row::of).collect(),
+        rows: found.items.into_iter().map(Row::from_test).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         is_filtered: asked.is_filtered(),
         shell,

@@ -98,8 +98,12 @@ pub(super) async fn tab(
     let shown = found.items.len();
     let total = asked.total(&visit, project, &head, found.next_cursor.is_some()).await?;
     let rows = found.items.into_iter().map(|row| {
-        let cells: Vec<Option<Cell>> =
-            row.cells.iter().zip(&runs).map(|(cell, run)| cell.map(|cell| Cell::of(&cell, run))).collect();
+        let cells: Vec<Option<Cell>> = row
+            .cells
+            .iter()
+            .zip(&runs)
+            .map(|(cell, run)| cell.map(|cell| Cell::from_cell(&cell, run)))
+            .collect();
         let troubles = cells.iter().flatten().filter(|cell| cell.tone.is_trouble()).count();
         Row { case: row.case, cells, troubles }
     });
@@ -121,13 +125,13 @@ fn columns(runs: &[RunBrief]) -> Vec<Column> {
     let head = |run: &RunBrief| {
         let day = run.start_time.day();
         let earlier = before.replace(day);
-        Column { day: (earlier != Some(day)).then_some(day), ..Column::of(run) }
+        Column { day: (earlier != Some(day)).then_some(day), ..Column::from_run(run) }
     };
     runs.iter().map(head).collect()
 }
 
 impl Column {
-    fn of(run: &RunBrief) -> Self {
+    fn from_run(run: &RunBrief) -> Self {
         let branch = run.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
         let tone = run.status.tone();
         let when = date_and_time(run.start_time);
@@ -137,7 +141,7 @@ impl Column {
 }
 
 impl Cell {
-    fn of(cell: &GridCell, run: &RunBrief) -> Self {
+    fn from_cell(cell: &GridCell, run: &RunBrief) -> Self {
         let tone = Tone::of_outcome(cell.outcome);
         let spoken = format!("{} in run {}, {}", tone.word(), run.id, duration(cell.duration_ms));
         Self { tone, execution: cell.execution.get(), spoken }

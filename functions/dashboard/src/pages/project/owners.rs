@@ -126,7 +126,7 @@ async fn owner(
         test_cases::list(ctx, project, &slowest, ROWS),
     )?;
     let with_form = |test: FlakyTest| {
-        let form = RecentForm::of(&test.recent);
+        let form = RecentForm::from_outcomes(&test.recent);
         (test, form)
     };
     answer(&OwnerPage {

@@ -214,7 +214,7 @@ pub(super) async fn tab(
         is_filtered: asked.is_filtered(),
         after,
         export: (visit.caller.may_triage() && head.project.total_runs > 0).then(|| {
-            let menu = ExportMenu::of(ExportKind::Project, project.get().get());
+            let menu = ExportMenu::new(ExportKind::Project, project.get().get());
             menu.only(only(&asked.branches), only(&asked.environments))
                 .between(asked.from, asked.before())
                 .wider(asked.is_beyond_files())

@@ -145,7 +145,7 @@ pub(super) async fn tab(
         let pager = Pager::new(&visit.address, None);
         let (classes, rows) = (Vec::new(), Vec::new());
         let sides = None;
-        let unset_default = UnsetDefault::of(&visit, project).await?;
+        let unset_default = UnsetDefault::load(&visit, project).await?;
         return answer(&CompareTab {
             shell,
             head,
@@ -164,10 +164,10 @@ pub(super) async fn tab(
     let total = Total::Exactly(of_wanted.map(|(_, count)| count).sum());
     let noun = if is_filtered { "test" } else { "changed test" };
     let filters = filters.tally(noun, found.items.len(), found.next_cursor.is_some(), Some(total));
-    let side = |run: RunBrief| Side { bar: OutcomeBar::of(&run.totals), run };
+    let side = |run: RunBrief| Side { bar: OutcomeBar::from_totals(&run.totals), run };
     answer(&CompareTab {
         classes: classes(&visit, &compared.counts, asked.change),
-        rows: found.items.into_iter().map(Row::of).collect(),
+        rows: found.items.into_iter().map(Row::from_test).collect(),
         pager: Pager::new(&visit.address, found.next_cursor.as_ref()),
         sides: Some((side(compared.base), side(compared.head))),
         filters,
@@ -243,7 +243,7 @@ fn classes(visit: &Visit, counts: &ChangeCounts, chosen: Option<&str>) -> Vec<Cl
 }
 
 impl Row {
-    fn of(test: ComparedTest) -> Self {
+    fn from_test(test: ComparedTest) -> Self {
         let (word, class) = words(test.change);
         let tone = |side: ComparedSide| Tone::of_result(side.status, side.flaky);
         let delta = test.duration_delta.filter(|delta| *delta != 0).map(|delta| {

@@ -232,7 +232,7 @@ pub(super) async fn tab(
     let tree = match asked.order() {
         Sort::File if !asked.is_filtered() && !visit.address.is_continued() => {
             let files = run_views::specs(&visit.ctx, project, run, SpecSort::File, None, FILES).await?;
-            FileTree::of(&files, &visit.address)
+            FileTree::from_files(&files, &visit.address)
         }
         _ => None,
     };

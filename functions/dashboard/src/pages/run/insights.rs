@@ -120,7 +120,7 @@ pub(super) async fn tab(
 ) -> Result<Response, ApiError> {
     let mut found = insights::of_run(&visit.ctx, project, run).await?;
     let unset_default =
-        if found.baseline.is_none() { UnsetDefault::of(&visit, project).await? } else { None };
+        if found.baseline.is_none() { UnsetDefault::load(&visit, project).await? } else { None };
     answer(&InsightsTab {
         lists: lists(&mut found),
         loads: loads(&found),

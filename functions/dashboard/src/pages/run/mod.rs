@@ -215,7 +215,7 @@ pub(crate) async fn run(
         None
     } else {
         let after = feeds::just_before_now(&visit.ctx, project, id).await?;
-        LiveRun::of(&run.item, after, visit.caller.may_triage())
+        LiveRun::new(&run.item, after, visit.caller.may_triage())
     };
     let planned = Progress::planned_of(&run.item);
     let request = request::RequestLine::read(&visit, &state, project, &run, shown).await?;
@@ -285,7 +285,7 @@ pub(crate) async fn run(
             answer(&DetailsTab {
                 reports: i64::try_from(head.run.reports.len()).unwrap_or(i64::MAX),
                 bytes: head.run.storage.bytes + head.run.storage.evidence_bytes + of_reports,
-                links: LinkPanel::of(&visit, &state, project, hook).await?,
+                links: LinkPanel::load(&visit, &state, project, hook).await?,
                 gates: gates::results(&visit.ctx, project, id, None, GATES).await?.items,
                 is_administrator: visit.caller.is_administrator(),
                 choice: DeletionChoice::new(&visit),

@@ -117,7 +117,7 @@ pub(super) async fn tab(
     let context = run_views::regression_context(&visit.ctx, project, run).await?;
     let (tested, unset_default) = match &context.green {
         Some(green) => (run_views::tested_since(&visit.ctx, project, RunId(green.run_id), run).await?, None),
-        None => (TestedCommits::default(), UnsetDefault::of(&visit, project).await?),
+        None => (TestedCommits::default(), UnsetDefault::load(&visit, project).await?),
     };
     let commits = match &access {
         Some(access) => Some(CommitsSinceGreen::read(&visit, access, project, run).await?),

@@ -37,7 +37,7 @@ struct FirstPass {
 }
 
 impl FirstPass {
-    fn of(model: Option<&ModelSettings>) -> Self {
+    fn from_model(model: Option<&ModelSettings>) -> Self {
         Self {
             provider: model.map_or(ModelProtocol::ChatCompletions, |model| model.provider),
             base_url: model.map(|model| model.base_url.clone()).unwrap_or_default(),
@@ -120,7 +120,7 @@ pub(crate) async fn diagnosis(State(state): State<AppState>, visit: Visit) -> Re
         has_model: model.is_some(),
         has_key: model.is_some_and(|model| model.sealed_key.is_some()),
         send_screenshots: found.send_screenshots,
-        first_pass: FirstPass::of(found.first_pass.as_ref()),
+        first_pass: FirstPass::from_model(found.first_pass.as_ref()),
         instructions: found.instructions.clone().unwrap_or_default(),
         limits: limits.collect(),
         usage: usage.collect(),

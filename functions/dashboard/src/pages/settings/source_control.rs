@@ -32,7 +32,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(project: Project, shared: &StoredToken) -> Self {
+    fn from_project(project: Project, shared: &StoredToken) -> Self {
         let latest = project.latest_run;
         let provider = project.repository_provider.as_deref();
         let is_served = project.repository_url.as_deref().is_some_and(|url| shared.serves(url, provider));
@@ -87,7 +87,7 @@ pub(crate) async fn source_control(
         filters: list.filters,
         is_filtered: list.is_filtered,
         pager: list.pager,
-        rows: list.projects.into_iter().map(|project| Row::of(project, &shared)).collect(),
+        rows: list.projects.into_iter().map(|project| Row::from_project(project, &shared)).collect(),
         shared_repositories: shared.repositories.join("\n"),
         has_shared_token: shared.has_token,
         shared_hint: token_hint(shared.has_token),

@@ -21,7 +21,7 @@ pub(super) fn first_difference(part: &Segments<'_>) -> Option<String> {
     for line in lines {
         let line = line.strip_prefix("    ").filter(|rest| rest.starts_with(['-', '+'])).unwrap_or(line);
         let Some(marker) = line.chars().next().filter(char::is_ascii) else { continue };
-        let Some(entry) = Entry::of(&line[1..]) else { continue };
+        let Some(entry) = Entry::from_line(&line[1..]) else { continue };
         match marker {
             '-' => {
                 differences += 1;
@@ -72,7 +72,7 @@ pub(super) fn first_difference(part: &Segments<'_>) -> Option<String> {
 /// `ObjectContaining`, the first key whose values do.
 fn differing_key(lines: &[&str]) -> Option<String> {
     let of = |marker: char| -> Vec<Entry<'_>> {
-        lines.iter().filter_map(|line| Entry::of(line.strip_prefix(marker)?)).collect()
+        lines.iter().filter_map(|line| Entry::from_line(line.strip_prefix(marker)?)).collect()
     };
     let (expected, received) = (of('-'), of('+'));
     expected.iter().filter(|entry| entry.key.is_some() && !entry.opens()).find_map(|expected| {
@@ -93,7 +93,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn of(line: &'a str) -> Option<Self> {
+    fn from_line(line: &'a str) -> Option<Self> {
         let found = DIFF_LINE.captures(line)?;
         let value = found.get(3)?.as_str();
         if value.is_empty() {

@@ -89,7 +89,7 @@ pub fn read_stored_submit(mut file: File, caps: &Caps) -> Result<StoredSubmit, B
     }
     let test_cases = match outline.entries.take() {
         Some(entries) => {
-            let (cases, found) = StoredCases::of(file, entries, caps)?;
+            let (cases, found) = StoredCases::new(file, entries, caps)?;
             warnings.extend(found);
             Some(cases)
         }
@@ -108,7 +108,7 @@ pub fn read_stored_cases(mut file: File, caps: &Caps) -> Result<(StoredCases, Wa
     if outline.is_too_long {
         return Err(BodyError::TooMany { limit: MAX_TEST_CASES });
     }
-    StoredCases::of(file, outline.entries.unwrap_or_default(), caps)
+    StoredCases::new(file, outline.entries.unwrap_or_default(), caps)
 }
 
 /// Test cases of which the places are being collected.
@@ -140,7 +140,7 @@ impl Collected {
 
     fn finish(self, file: File, caps: &Caps, warnings: &mut Warnings) -> StoredCases {
         let lines = self.drafts.iter().filter_map(|draft| Some((draft.identity, draft.line?)));
-        let numbers = LineNumbers::of(lines);
+        let numbers = LineNumbers::from_lines(lines);
         let places = self.drafts.into_iter().map(|Draft { mut place, identity, line }| {
             place.number = line.and_then(|line| numbers.number(identity, line));
             if let Some(number) = place.number {
@@ -157,7 +157,7 @@ impl Collected {
             bytes: place.at.length(),
         };
         let sizes: Vec<_> = places.iter().map(size).collect();
-        let excess = Excess::of(&sizes, warnings);
+        let excess = Excess::from_attempts(&sizes, warnings);
         let kept = places.into_iter().enumerate().filter(|(position, _)| !excess.dropped.contains(position));
         let places = kept
             .map(|(position, place)| Place { is_bare: excess.bare.contains(&position), ..place })
@@ -236,7 +236,7 @@ pub fn read_stored_events(mut file: File, caps: &Caps) -> Result<StoredEvents, B
 
 impl StoredCases {
     /// Looks at every entry once, one after the other.
-    fn of(mut file: File, entries: Vec<Span>, caps: &Caps) -> Result<(Self, Warnings), BodyError> {
+    fn new(mut file: File, entries: Vec<Span>, caps: &Caps) -> Result<(Self, Warnings), BodyError> {
         let mut warnings = Warnings::default();
         let mut collected = Collected::default();
         for (index, at) in entries.into_iter().enumerate() {

@@ -66,7 +66,7 @@ pub(super) fn left_files(attachments: Vec<AttachmentInput>) -> Vec<String> {
 }
 
 impl VitalsSummary {
-    pub(super) fn of(web_vitals: &WebVitals) -> Self {
+    pub(super) fn from_vitals(web_vitals: &WebVitals) -> Self {
         let narrow = |value: i64| i32::try_from(value).unwrap_or(i32::MAX);
         let vitals = web_vitals.vitals.as_ref();
         Self {
@@ -80,7 +80,7 @@ impl VitalsSummary {
 
 impl EvidenceCounts {
     /// The line that says how many console entries are missing is not one.
-    pub(super) fn of(evidence: &Evidence, caps: &Caps) -> Self {
+    pub(super) fn from_evidence(evidence: &Evidence, caps: &Caps) -> Self {
         let narrow = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
         Self {
             steps: narrow(evidence.steps.len()),

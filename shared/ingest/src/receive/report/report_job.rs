@@ -56,7 +56,7 @@ pub async fn unpack_report(
     has_time: &(dyn Fn() -> bool + Sync),
     now: Timestamp,
 ) -> Result<Option<UnpackReport>> {
-    let begun = BegunReport::of(job.project, job.run, job.report);
+    let begun = BegunReport::new(job.project, job.run, job.report);
     // Without one, its run was deleted, or an earlier attempt completed it.
     if let Some(row) = waiting(ctx, &job).await? {
         match write(ctx, &job, &begun, has_time).await {

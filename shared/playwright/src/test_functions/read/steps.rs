@@ -93,7 +93,7 @@ impl Reader {
         {
             self.fault(format!("{path}.role"), "must be a role of ARIA, such as button");
         }
-        match Target::of(step) {
+        match Target::from_step(step) {
             Ok(Some(_)) => {}
             Ok(None) if step.name.is_some() => {
                 self.fault(format!("{path}.role"), "is required with a name; or send a testId");

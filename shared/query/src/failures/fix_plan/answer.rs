@@ -127,7 +127,7 @@ pub struct PlannedDiagnosis {
 }
 
 impl PlannedDiagnosis {
-    pub(super) fn of(diagnosis: Diagnosis) -> Self {
+    pub(super) fn from_diagnosis(diagnosis: Diagnosis) -> Self {
         Self {
             id: diagnosis.id,
             category: diagnosis.category,

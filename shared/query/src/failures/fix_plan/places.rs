@@ -44,7 +44,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(row: &Sighting) -> Self {
+    fn from_row(row: &Sighting) -> Self {
         Self { run: row.run, day: row.day, line: row.line.filter(|line| *line > 0) }
     }
 }
@@ -98,7 +98,7 @@ async fn newest(
     let mut newest: BTreeMap<TestCaseId, Seen> = BTreeMap::new();
     let mut last: BTreeMap<TestCaseId, (Timestamp, ExecutionId)> = BTreeMap::new();
     for (row, case) in failing {
-        newest.entry(case.id).or_insert_with(|| Seen::of(row));
+        newest.entry(case.id).or_insert_with(|| Seen::from_row(row));
         if let Some(state) = states.get(&(row.lane_id, case.id)) {
             let here = (state.last_order_at(), state.last_execution());
             last.entry(case.id).and_modify(|known| *known = here.max(*known)).or_insert(here);
@@ -132,7 +132,7 @@ async fn shared_lines(
         if places.len() == MAX_TARGETS {
             break;
         }
-        places.entry((case.file_path.as_str(), line)).or_insert([*now, Seen::of(row)]);
+        places.entry((case.file_path.as_str(), line)).or_insert([*now, Seen::from_row(row)]);
     }
     let files: BTreeSet<&str> = places.keys().map(|(file, _)| *file).collect();
     let files: Vec<String> = files.into_iter().map(str::to_owned).collect();

@@ -38,7 +38,7 @@ pub struct RankedLocator {
 }
 
 impl RankedLocator {
-    pub(super) fn of(locator: &Locator, score: u8) -> Self {
+    pub(super) fn from_locator(locator: &Locator, score: u8) -> Self {
         Self {
             locator: locator.written('\''),
             method: locator.method().to_owned(),

@@ -21,7 +21,7 @@ pub(in crate::failures) struct Site {
 impl Site {
     /// From the stack of the error, else from the step that failed, else from
     /// the stored source.
-    pub(in crate::failures) fn of(subject: &Subject) -> Option<Self> {
+    pub(in crate::failures) fn from_subject(subject: &Subject) -> Option<Self> {
         let frame = subject.evidence.test_source_frames.first();
         let error = subject.error().unwrap_or_default();
         let step = subject.evidence.steps.iter().rev().find(|step| step.failed && step.location.is_some());

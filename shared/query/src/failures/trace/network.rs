@@ -38,7 +38,7 @@ pub struct TraceBody {
 }
 
 impl TraceBody {
-    fn of(body: &Body) -> Self {
+    fn from_body(body: &Body) -> Self {
         let name = body.entry.as_deref().and_then(|entry| entry.strip_prefix("resources/"));
         Self { content_type: body.content_type.clone(), size: body.size, sha1: name.map(str::to_owned) }
     }
@@ -79,7 +79,7 @@ pub struct TraceRequest {
 }
 
 impl TraceRequest {
-    fn of(exchange: &Exchange) -> Self {
+    fn from_exchange(exchange: &Exchange) -> Self {
         let headers = |headers: &[Header]| {
             headers
                 .iter()
@@ -98,8 +98,8 @@ impl TraceRequest {
             duration: rounded(exchange.duration),
             request_headers: headers(&exchange.request_headers),
             response_headers: headers(&exchange.response_headers),
-            request_body: exchange.request_body.as_ref().map(TraceBody::of),
-            response_body: exchange.response_body.as_ref().map(TraceBody::of),
+            request_body: exchange.request_body.as_ref().map(TraceBody::from_body),
+            response_body: exchange.response_body.as_ref().map(TraceBody::from_body),
         }
     }
 }
@@ -121,7 +121,7 @@ pub struct TraceConsoleLine {
 }
 
 impl TraceConsoleLine {
-    fn of(line: &ConsoleLine) -> Self {
+    fn from_line(line: &ConsoleLine) -> Self {
         Self {
             kind: line.kind.clone(),
             text: line.text.clone(),
@@ -174,9 +174,9 @@ pub async fn trace_network(
     };
     let window = failing_of(&trace).map(|failing| failing.window());
     let requests: Vec<TraceRequest> =
-        trace.relevant_exchanges(window).into_iter().map(TraceRequest::of).collect();
+        trace.relevant_exchanges(window).into_iter().map(TraceRequest::from_exchange).collect();
     let console: Vec<TraceConsoleLine> =
-        trace.relevant_console(window).into_iter().map(TraceConsoleLine::of).collect();
+        trace.relevant_console(window).into_iter().map(TraceConsoleLine::from_line).collect();
     let is_empty = requests.is_empty() && console.is_empty();
     Ok(TraceNetwork {
         status: if is_empty { TraceStatus::NoData } else { TraceStatus::Ok },

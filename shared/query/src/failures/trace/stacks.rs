@@ -50,7 +50,7 @@ pub struct FailingStep {
 }
 
 impl FailingStep {
-    fn of(failing: &FailingAction<'_>) -> Self {
+    fn from_action(failing: &FailingAction<'_>) -> Self {
         let action = failing.action;
         Self {
             title: action.title.clone(),
@@ -163,7 +163,7 @@ pub async fn trace_stacks(
         status: TraceStatus::Ok,
         version: Some(trace.version),
         warning: warning_of(&trace),
-        action: Some(FailingStep::of(&failing)),
+        action: Some(FailingStep::from_action(&failing)),
         frames,
     })
 }

@@ -32,7 +32,7 @@ pub(super) struct Object {
 impl Sentence {
     /// What an entry tells. An action this version does not know is spelled
     /// out.
-    pub(super) fn of(item: &AuditItem, names: &Names) -> Self {
+    pub(super) fn from_item(item: &AuditItem, names: &Names) -> Self {
         let action = action_of(item);
         let known = AuditAction::ALL.iter().find(|known| known.as_str() == action);
         let (words, leads) = match known {
@@ -44,7 +44,7 @@ impl Sentence {
         };
         // What people do about their own account is not said to be done to it.
         let is_own = item.target_type.as_deref() == Some("user") && item.target_id == item.actor.user_id;
-        let object = Object::of(item, names).filter(|_| leads.is_empty() || !is_own);
+        let object = Object::from_item(item, names).filter(|_| leads.is_empty() || !is_own);
         let words = match &object {
             Some(_) if !leads.is_empty() => format!("{words} {leads}"),
             _ => words.into_owned(),
@@ -182,7 +182,7 @@ fn more_exactly(action: AuditAction, item: &AuditItem) -> Option<(Cow<'static, s
 impl Object {
     /// What an entry is about: of a link what it hangs on, of an invitation
     /// who is invited.
-    fn of(item: &AuditItem, names: &Names) -> Option<Self> {
+    fn from_item(item: &AuditItem, names: &Names) -> Option<Self> {
         let number = |name: &str| item.detail.get(name).and_then(Value::as_i64);
         let text = |name: &str| item.detail.get(name).and_then(Value::as_str);
         let is_invited = item.target_type.as_deref() == Some("invitation") && number("user").is_some();
@@ -377,7 +377,7 @@ mod tests {
 
     fn read(item: &AuditItem) -> String {
         let names = Names::from([(1, "ada".to_owned()), (3, "cy".to_owned())]);
-        let Sentence { words, object } = Sentence::of(item, &names);
+        let Sentence { words, object } = Sentence::from_item(item, &names);
         let mut read = words;
         for (name, value) in details(item, object.as_ref(), &names) {
             read = format!("{read} [{name} {value}]");
