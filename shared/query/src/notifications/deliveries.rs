@@ -14,16 +14,17 @@ use callboard_domain::time::Timestamp;
 use callboard_store::StoreError;
 use callboard_store::boxed;
 use callboard_store::db::Session;
-use callboard_store::jobs::{self, Payload};
+use callboard_store::jobs;
 use callboard_store::notifications::channels::{self, ChannelRow};
 use callboard_store::notifications::deliveries::{self, DeliveryRow, NewDelivery};
 use callboard_store::notifications::told;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::channels::{ChannelConfig, opened, owned, require_owner};
-use super::dispatch::{dispatch, report_pause};
+use super::dispatch::{SendNotification, dispatch, report_pause};
+use super::message::read_message;
 use super::recipients::Recipients;
 use super::summary::still_allowed;
 use crate::accounts::Acting;
@@ -43,23 +44,6 @@ const PURGE_BATCH: i64 = 500;
 const NOTHING_LEFT: &str = "The recipient has no access to the projects of this summary any more.";
 /// Longest error in the log, in characters.
 const MAX_ERROR_CHARS: usize = 300;
-
-/// A delivery is to be sent.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct SendNotification {
-    /// Delivery.
-    pub delivery: DeliveryId,
-}
-
-impl Payload for SendNotification {
-    const KIND: &'static str = "send_notification";
-}
-
-impl SendNotification {
-    pub(super) fn key(self, attempt: i64) -> String {
-        format!("delivery:{}:{attempt}", self.delivery)
-    }
-}
 
 /// A delivery.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -108,11 +92,6 @@ impl Delivery {
             sent_at: row.sent_at,
         }
     }
-}
-
-/// Reads a stored message.
-pub(super) fn read_message(payload: &str) -> Result<Message> {
-    Ok(serde_json::from_str(payload).map_err(|_| StoreError::Damaged("the message of a delivery"))?)
 }
 
 /// The log of a channel, newest first.

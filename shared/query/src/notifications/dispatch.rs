@@ -5,14 +5,31 @@ use callboard_domain::notifications::{ChannelKind, Message, NotificationEvent};
 use callboard_domain::time::Timestamp;
 use callboard_store::accounts::users::{self, UserFilter};
 use callboard_store::db::Session;
-use callboard_store::jobs;
+use callboard_store::jobs::{self, Payload};
 use callboard_store::notifications::channels::ChannelRow;
 use callboard_store::notifications::deliveries::{self, NewDelivery};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::channels::own_channel;
-use super::deliveries::SendNotification;
 use crate::{Context, Result};
+
+/// A delivery is to be sent.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct SendNotification {
+    /// Delivery.
+    pub delivery: DeliveryId,
+}
+
+impl Payload for SendNotification {
+    const KIND: &'static str = "send_notification";
+}
+
+impl SendNotification {
+    pub(super) fn key(self, attempt: i64) -> String {
+        format!("delivery:{}:{attempt}", self.delivery)
+    }
+}
 
 /// Administrators who are told that a channel of the instance paused.
 const MOST_ADMINISTRATORS: i64 = 50;

@@ -9,7 +9,7 @@ use callboard_store::{boxed, feed};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::deliveries::read_message;
+use super::message::read_message;
 use crate::page::{Slice, fetch};
 use crate::{Context, Entity, QueryError, Result};
 

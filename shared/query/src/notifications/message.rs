@@ -9,7 +9,7 @@ use callboard_store::db::Session;
 use callboard_store::executions::brief::{self, BriefRow};
 use callboard_store::projects::ProjectRow;
 use callboard_store::runs::{self, RunRow};
-use callboard_store::{diagnoses, test_cases};
+use callboard_store::{StoreError, diagnoses, test_cases};
 
 use crate::{Context, Result};
 
@@ -404,4 +404,9 @@ pub(crate) const fn ended_as(status: RunStatus) -> &'static str {
 /// Tests of a run that failed, timed out or were interrupted.
 pub(super) const fn failed_tests(run: &RunRow) -> i64 {
     run.totals.failed_tests + run.totals.interrupted_tests
+}
+
+/// Reads a stored message.
+pub(super) fn read_message(payload: &str) -> Result<Message> {
+    Ok(serde_json::from_str(payload).map_err(|_| StoreError::Damaged("the message of a delivery"))?)
 }

@@ -22,8 +22,9 @@ pub use channels::{
     delete, edit, is_confirmed_address, list, own_name, rotate,
 };
 pub use deliveries::{
-    Begun, Delivery, Outcome, SendNotification, begin, deliveries, finish, purge_deliveries, retry, send_test,
+    Begun, Delivery, Outcome, begin, deliveries, finish, purge_deliveries, retry, send_test,
 };
+pub use dispatch::SendNotification;
 pub use inbox::{
     InboxItem, MOST_UNREAD, NewFailureLine, Unread, bell, inbox, mark_read, mark_read_up_to, unread,
 };

@@ -13,8 +13,8 @@ use callboard_store::{StoreError, boxed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::deliveries::read_message;
 use super::dispatch::dispatch;
+use super::message::read_message;
 use super::recipients::Recipients;
 use crate::{Context, Result};
 
