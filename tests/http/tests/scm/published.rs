@@ -74,6 +74,7 @@ struct Ours {
 
 /// Every request that the client of a provider makes.
 async fn asked(dialect: Dialect) -> Vec<Ours> {
+    callboard_http::install_tls();
     let host = CodeHost::start().await.expect("a code host");
     let base = host.commit("Begin", &[(FILE, Some(b"old\n"))]).expect("a commit");
     host.git(&["checkout", "--quiet", "-b", BRANCH]).expect("a branch");
