@@ -187,7 +187,7 @@ impl Bell {
         is_due
     }
 
-    /// What the reader is told when the number has changed.
+    /// Event of the stream when the number has changed.
     async fn next(&mut self, ctx: &Context, caller: &Caller) -> Result<Option<Message>, QueryError> {
         let Some(user) = caller.user_id().filter(|_| self.is_due()) else { return Ok(None) };
         let now = notifications::unread(ctx, user, caller.scope()).await?;

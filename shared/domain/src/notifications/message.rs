@@ -140,7 +140,7 @@ impl Message {
     }
 }
 
-/// A text as one line of at most so many characters; what is cut ends with an ellipsis.
+/// A text as one line with a limit of characters; a cut text ends with an ellipsis.
 #[must_use]
 pub fn one_line(text: &str, max_chars: usize) -> String {
     let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -40,7 +40,7 @@ impl AskedModel {
 /// Models and what they are asked with.
 pub(super) struct Question {
     pub(super) model: AskedModel,
-    /// Asked before the other one.
+    /// The cheap model, which is requested first.
     pub(super) first_pass: Option<AskedModel>,
     pub(super) settings: DiagnosisSettings,
     pub(super) instructions: String,

@@ -444,7 +444,7 @@ impl Notice {
             && (!subscription.default_branch_only || run.branch == default)
     }
 
-    /// Whether it is large enough for a subscription; what a channel was told is corrected however little it is.
+    /// Whether it is large enough for a subscription. Corrections are sent whatever their size.
     fn is_notable(&self, subscription: &SubscriptionRow) -> bool {
         match (&self.subject, &self.run) {
             (Subject::Run, Some(run)) if subscription.only_new => {
@@ -463,7 +463,7 @@ impl Notice {
         }
     }
 
-    /// Whether its run ended as a subscription wants; what a channel was told is corrected however it ends.
+    /// Whether its run has a status of the subscription. Corrections are sent whatever the status.
     fn has_wanted_status(&self, subscription: &SubscriptionRow) -> bool {
         let status = self.run.as_ref().map(|run| run.status.as_str());
         status.is_none_or(|status| {

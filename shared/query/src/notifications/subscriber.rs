@@ -128,7 +128,7 @@ struct Scene<'s> {
 }
 
 impl Scene<'_> {
-    /// Queues a notice for every channel that wants it, and remembers what it was told.
+    /// Queues a notice for every channel that subscribed to it, and stores the reported state.
     async fn tell(
         &self,
         session: &mut Session,

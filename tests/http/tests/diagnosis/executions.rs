@@ -1,4 +1,4 @@
-//! Diagnoses of single executions, and what a diagnosis is told to rest on.
+//! Diagnoses of single executions, and the commits and the execution that a diagnosis is based on.
 
 use callboard_store::Backend;
 use callboard_test_support::{Answer, Client, ModelServer, Play, Service, for_each_backend};

@@ -42,7 +42,7 @@ struct DiagnosisPage {
     sections: Vec<PackedSection>,
     token_estimate: i64,
     prompt: String,
-    /// What an agent is told.
+    /// The text that is handed to an agent.
     handover: String,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct DiagnosisBlock {
     pub running: Option<Diagnosis>,
     /// Whether a model can be asked.
     pub has_model: bool,
-    /// What an agent is told.
+    /// The text that is handed to an agent.
     pub handover: String,
 }
 
